@@ -13,9 +13,8 @@ import (
 // that the connection closes after it (RFC 9112 9.3, 9.6). An answer that is complete waits for that end, for up to 500 ms.
 type Body struct {
 	x        exchange
-	length   int64          // -1: not known before its end
-	fields   []syntax.Field // the trailers, which follow the content
-	trailers []byte
+	length   int64        // -1: not known before its end
+	trailers *syntax.Head // which follow the content; nil: there are none
 }
 
 // Length returns the length of the whole body in bytes, as the client has announced it, or -1 if only its end will tell. It
@@ -42,8 +41,18 @@ func (b *Body) SetTimeout(d time.Duration) { b.x.setTimeout(d) }
 
 // Trailer returns the value of the first trailer field with this name (RFC 9110 6.5), without regard to case. It returns
 // nil if there is none, and until Peek has returned io.EOF. The value is lent until the turn ends.
-func (b *Body) Trailer(name string) []byte { return syntax.Get(b.fields, b.trailers, name) }
+func (b *Body) Trailer(name string) []byte {
+	if b.trailers == nil {
+		return nil
+	}
+	return syntax.Get(b.trailers.Fields, b.trailers.Text, name)
+}
 
 // Trailers returns the names and values of all trailer fields, in order, lent until the turn ends. There are none until Peek
 // has returned io.EOF.
-func (b *Body) Trailers() iter.Seq2[[]byte, []byte] { return syntax.Each(b.fields, b.trailers) }
+func (b *Body) Trailers() iter.Seq2[[]byte, []byte] {
+	if b.trailers == nil {
+		return syntax.Each(nil, nil)
+	}
+	return syntax.Each(b.trailers.Fields, b.trailers.Text)
+}

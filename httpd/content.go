@@ -133,8 +133,8 @@ func (e *http1Exchange) more() ([]byte, error) {
 		}
 		if over {
 			if trailers := &e.chunks.Trailers; len(trailers.Fields) > 0 {
-				b := &e.in.Body
-				b.fields, b.trailers = trailers.Fields, bytes.Clone(in[taken-trailers.Length:taken]) // for any turn
+				trailers.Text = bytes.Clone(in[taken-trailers.Length : taken]) // for any turn
+				e.in.Body.trailers = &trailers.Head
 			}
 			conn.Discard(taken)
 			c.kind = ended

@@ -14,8 +14,8 @@ import (
 //
 // Beside these methods an implementation
 //
-//   - fills in the Request before the handler is called: conn, began, proto, head and text, peer if it is known, and the
-//     length of its Body. It adds the trailers to the Body before peek returns io.EOF;
+//   - fills in the Request before the handler is called: began, version and head, and the length of its Body. It adds the
+//     trailers to the Body before peek returns io.EOF;
 //   - calls the handler from the action of the connection or of the stream, and gives turns to the handler's action. Meanwhile
 //     it looks at the Response's last and timeout, and at complete, which says that the handler need not go on. Then it calls
 //     Response.finish;
@@ -25,6 +25,8 @@ import (
 // Only some exchanges can send files, lend their sending side, or leave their connection to another protocol: the others
 // return errors.ErrUnsupported and ErrNoUpgrade.
 type exchange interface {
+	link() *link // of its connection
+
 	// The request: see Request.Ended and Body.
 	ended(t *act.Task) bool
 	peek() ([]byte, error)

@@ -108,11 +108,11 @@ func (c *cache) take(x *session) (e *http1Exchange) {
 		c.idle = c.idle[:n-1]
 	} else {
 		e = &http1Exchange{cache: c}
-		e.in.x, e.out.x = e, e
+		e.in.Body.x, e.out.x = e, e
 		e.in.head = &e.parser.Head
 		e.reset()
 	}
-	e.session, e.in.conn = x, x.conn
+	e.session = x
 	e.parser.Limits = x.server.heads()
 	return e
 }
@@ -121,7 +121,7 @@ func (c *cache) give(e *http1Exchange) {
 	e.drop()
 	if len(c.idle) < keepExchanges {
 		e.reset()
-		e.session, e.in.conn = nil, nil
+		e.session = nil
 		c.idle = append(c.idle, e)
 	}
 }
@@ -157,9 +157,12 @@ func (e *http1Exchange) count() {
 	if len(e.out.body) == 0 && cap(e.out.body) > gathered {
 		e.out.body = nil // all of it was given to the connection, or is pending
 	}
-	n := cap(e.pending) + cap(e.out.body) + cap(e.out.trailers) + len(e.in.Body.trailers)
+	n := cap(e.pending) + cap(e.out.body) + cap(e.out.trailers)
+	if trailers := e.in.Body.trailers; trailers != nil {
+		n += cap(trailers.Text)
+	}
 	if e.in.kept {
-		n += cap(e.in.text)
+		n += cap(e.parser.Text)
 	}
 	e.meter.Set(e.session.conn, n)
 }
@@ -171,7 +174,7 @@ const smallHead = 4 << 10
 func (e *http1Exchange) begins() {
 	x := e.session
 	e.in.began = max(1, e.cache.s.Now())
-	e.in.peer = x.askPeer()
+	x.askPeer()
 }
 
 // over calls OnResponse, once, if there was a request. Content that was not given to the connection is not counted then.
@@ -236,10 +239,12 @@ func (e *http1Exchange) awaitEnd(t *act.Task) (half bool, err error) {
 	return half || closed, err
 }
 
+func (e *http1Exchange) link() *link { return &e.session.link }
+
 func (e *http1Exchange) leave(protocol string) (status int, err error) {
 	switch {
 	case protocol == "":
-	case !e.parser.Upgrades(e.in.text, protocol):
+	case !e.parser.Upgrades(e.parser.Text, protocol):
 		return 0, ErrNoUpgrade
 	case e.content.kind != ended: // the body precedes the switch (RFC 9110 7.8)
 		return 0, errors.New("httpd: the body has to be read to its end before protocols are switched")

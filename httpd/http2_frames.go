@@ -85,7 +85,7 @@ func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 	case bad != nil:
 		return bad.On(b.h.Stream)
 	case b.tail != nil:
-		b.to.in.Body.fields, b.to.in.Body.trailers = b.tail.Fields, b.tail.Text
+		b.to.in.Body.trailers = &b.tail.Head
 		return b.to.ends(b.h)
 	}
 	x.request(t, b.to)

@@ -30,7 +30,7 @@ import (
 // It is over when the client has the answer, or when the stream was reset, and when the handler has returned. Until then it counts
 // for Server.MaxStreams: a client that resets streams does not get many more handlers, see http2Conn.full.
 type stream struct {
-	ofStream
+	*ofStream
 	conn   *http2Conn
 	in     Request
 	out    Response
@@ -45,9 +45,9 @@ type stream struct {
 type course struct {
 	id       uint32
 	state    http2.State
-	calling  bool      // the handler is called, and has not returned an action
 	returned bool      // the handler has returned, and so has its action
 	watch    watch     // whether the handler wants to know when the client has closed its side
+	asks     bool      // the client waits for 100 (Continue)
 	handler  act.Child // the handler's action
 	waker    act.Waker // of the task
 	lost     error     // why the client neither sends nor is told anything
@@ -60,11 +60,9 @@ type course struct {
 type intake struct {
 	body     []byte // what was received
 	from     int    // how much of it was discarded
-	left     int64  // of Content-Length, not received yet; -1: there is none
 	received int64
 	inflow   http2.Inflow
 	bad      error     // why no more can be read after body
-	asks     bool      // the client waits for 100 (Continue)
 	reader   act.Waker // of a task that waits for more
 	patience patience
 	until    time.Duration // when the answer is complete: how long the rest may take, which is thrown away; else 0
@@ -75,12 +73,12 @@ type intake struct {
 type outlet struct {
 	queue   []byte // what was written
 	at      int    // how much of it was sent
-	whole   []byte // sent after that, without a copy
-	closing bool   // nothing follows but trailers
-	queued  bool   // the stream is among the ready or the starved ones
-	direct  uint8  // frames of this turn that were not queued
 	sent    int64
 	outflow http2.Outflow
+	closing bool      // nothing follows but trailers
+	queued  bool      // the stream is among the ready or the starved ones
+	calling bool      // the handler is called, and has not returned an action
+	direct  uint8     // frames of this turn that were not queued
 	writer  act.Waker // of a task that waits for room
 	pace    *pace     // of a client that leaves no window
 }
@@ -101,12 +99,12 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 		c.streams = c.streams[:n-1]
 	} else {
 		s = &stream{}
-		s.in.x, s.out.x, s.in.head = s, s, &s.head.Head
+		s.in.Body.x, s.out.x, s.in.head = s, s, &s.head.Head
 	}
 	s.in.reset()
 	s.out.reset()
-	s.conn, s.in.conn, s.ofStream = x, x.conn, x.served
-	s.id, s.left = id, -1
+	s.conn, s.ofStream = x, &x.served
+	s.id = id
 	s.inflow = http2.NewInflow(http2.DefaultWindow)
 	s.outflow.Add(int64(x.theirs.InitialWindow))
 	s.in.began = max(1, c.s.Now())
@@ -115,7 +113,7 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 
 func (c *cache) keep(s *stream) {
 	if len(c.streams) < keepStreams && cap(s.head.Text) <= smallHead && s.tunnel == nil {
-		s.conn, s.in.conn, s.ofStream, s.course = nil, nil, ofStream{}, course{}
+		s.conn, s.ofStream, s.course = nil, nil, course{}
 		c.streams = append(c.streams, s)
 	}
 }
@@ -124,24 +122,24 @@ func (c *cache) keep(s *stream) {
 func (s *stream) serve(t *act.Task) {
 	x, v := s.conn, s.conn.server
 	x.cache.counts.requests++
-	s.in.proto, s.in.text, s.in.kept, s.in.peer = "HTTP/2.0", s.head.Text, true, x.askPeer()
-	if s.left, s.asks = s.head.Length, s.head.Continue; s.hasAll() {
-		s.left, s.asks = 0, false
+	x.askPeer()
+	s.in.version, s.in.kept = http20, true
+	if s.in.Body.length, s.asks = s.head.Length, s.head.Continue; s.hasAll() {
+		s.in.Body.length, s.asks = 0, false
 	}
-	s.in.Body.length = s.left
 	s.out.mute = string(s.in.Method()) == "HEAD"
 	s.setTimeout(0)
 	if s.extended() { // as it would be in HTTP/1.1
 		from := uint32(len(s.head.Text))
 		s.head.Text = append(s.head.Text, "GET"...)
-		s.head.Method, s.in.text = syntax.Span{From: from, To: from + 3}, s.head.Text
+		s.head.Method = syntax.Span{From: from, To: from + 3}
 	}
 	var action act.Action
 	err := error(nil)
 	switch bad := s.head.Refused; {
 	case bad != nil:
 		err = bad
-	case v.tooLarge(s.left):
+	case v.tooLarge(s.in.Body.length):
 		err = errTooLarge
 	default:
 		action, err = s.call(v.Handler)
@@ -398,7 +396,7 @@ func (s *stream) reset(state http2.State, err error) {
 	}
 	s.lost, s.state = err, state
 	s.out.fail(err)
-	s.body, s.from, s.queue, s.at, s.whole = nil, 0, nil, 0, nil
+	s.body, s.from, s.queue, s.at, s.out.whole = nil, 0, nil, 0, nil
 	if i := slices.Index(s.conn.starved, s); i >= 0 {
 		s.conn.starved = slices.Delete(s.conn.starved, i, i+1)
 	}
@@ -440,11 +438,9 @@ func (s *stream) admit(h http2.Header, n int) *http2.Error {
 	switch {
 	case !s.inflow.Receive(h.Length):
 		return &http2.Error{Code: http2.FlowControlError, Stream: s.id, Why: "more DATA than the window of the stream has"} // 9113 6.9.1
-	case s.left >= 0 && int64(n) > s.left:
+	case s.in.Body.length >= 0 && s.received+int64(n) > s.in.Body.length:
 		s.inflow.Take(h.Length)
 		return &http2.Error{Code: http2.ProtocolError, Stream: s.id, Why: "more DATA than Content-Length says"} // 9113 8.1.1
-	case s.left >= 0:
-		s.left -= int64(n)
 	}
 	if s.received += int64(n); s.conn.server.tooLarge(s.received) && s.bad == nil && !s.extended() {
 		s.bad = errTooLarge
@@ -490,7 +486,7 @@ var errUnread = errors.New("httpd: more of a body than the server throws away")
 
 // ends is called when the request has ended, by h.
 func (s *stream) ends(h http2.Header) error {
-	if s.left > 0 {
+	if s.received < s.in.Body.length {
 		return &http2.Error{Code: http2.ProtocolError, Stream: s.id, Why: "less DATA than Content-Length says"} // 9113 8.1.1
 	}
 	s.state, _ = s.state.Receive(h)
@@ -633,9 +629,10 @@ func (s *stream) send(p []byte) {
 	x := s.conn
 	for len(p) >= http2.MaxFrame && s.pending() == 0 && s.direct < directATurn && x.clear() &&
 		min(s.outflow.Room(), x.outflow.Room()) >= http2.MaxFrame {
-		s.whole, p = p[:http2.MaxFrame], p[http2.MaxFrame:]
-		s.sendData(http2.MaxFrame)
+		s.data(p[:http2.MaxFrame], nil, false)
+		p = p[http2.MaxFrame:]
 		s.direct++
+		x.useful()
 		x.waker.Wake()
 	}
 	if s.at > 0 && len(s.queue)+len(p) > cap(s.queue) { // what was sent makes room
@@ -658,12 +655,18 @@ func (s *stream) end() {
 	if s.out.leaves() {
 		return
 	}
-	s.whole, s.closing = s.out.whole, true
+	s.closing = true
 	s.conn.schedule(s)
 }
 
 // pending returns how much content is not sent yet.
-func (s *stream) pending() int { return len(s.queue) - s.at + len(s.whole) }
+func (s *stream) pending() int {
+	n := len(s.queue) - s.at
+	if s.closing {
+		n += len(s.out.whole) // follows, without a copy
+	}
+	return n
+}
 
 // sendable reports whether there is something to send for which the stream has a window.
 func (s *stream) sendable() bool {
@@ -679,13 +682,9 @@ func (s *stream) sendData(n int) {
 	}
 	trails := last && len(s.out.trailers) > 0
 	if n > 0 || !trails {
-		h := http2.Header{Length: uint32(n), Type: http2.Data, Stream: s.id}
-		if last && !trails {
-			h.Flags = http2.EndStream
-		}
-		x.out = h.Append(x.buffer())
 		k := min(n, len(s.queue)-s.at)
-		x.out = append(append(x.out, s.queue[s.at:s.at+k]...), s.whole[:n-k]...)
+		s.data(s.queue[s.at:s.at+k], s.out.whole[:n-k], last && !trails)
+		s.out.whole = s.out.whole[n-k:]
 		if s.at += k; s.at == len(s.queue) {
 			if s.at = 0; cap(s.queue) > gathered {
 				x.cache.content.put(s.queue)
@@ -693,11 +692,6 @@ func (s *stream) sendData(n int) {
 			}
 			s.queue = s.queue[:0]
 		}
-		s.whole = s.whole[n-k:]
-		s.sent += int64(n)
-		s.outflow.Take(n)
-		x.outflow.Take(n)
-		s.state = s.state.Send(http2.Data, last && !trails)
 	}
 	if trails {
 		s.sendHead(http2.AppendLines(x.cache.scratch[:0], s.out.trailers), true)
@@ -708,6 +702,20 @@ func (s *stream) sendData(n int) {
 	if s.tunnel != nil {
 		s.tunnel.sentSome()
 	}
+}
+
+// data adds a frame, whose content lies in two places.
+func (s *stream) data(p, q []byte, end bool) {
+	x, n := s.conn, len(p)+len(q)
+	h := http2.Header{Length: uint32(n), Type: http2.Data, Stream: s.id}
+	if end {
+		h.Flags = http2.EndStream
+	}
+	x.out = append(append(h.Append(x.buffer()), p...), q...)
+	s.sent += int64(n)
+	s.outflow.Take(n)
+	x.outflow.Take(n)
+	s.state = s.state.Send(http2.Data, end)
 }
 
 // sendFile reads no more than there is room for: nothing that was read is thrown away.
@@ -744,6 +752,8 @@ func (s *stream) ready() error {
 	}
 	return s.out.err
 }
+
+func (s *stream) link() *link { return &s.conn.link }
 
 func (s *stream) leave(protocol string) (status int, err error) {
 	switch {

@@ -33,11 +33,10 @@ func (l *link) enter(s ConnState) {
 }
 
 // askPeer finds out the address of the client, if there is an OnResponse that may want it.
-func (l *link) askPeer() net.Addr {
+func (l *link) askPeer() {
 	if l.peer == nil && l.server.OnResponse != nil {
 		l.peer = l.conn.RemoteAddr()
 	}
-	return l.peer
 }
 
 // give gives bytes to the connection.

@@ -35,12 +35,11 @@ func (m *Mux) Handle(pattern string, h Handler) {
 
 // Serve passes a request to the handler of the pattern that matches it. It is a Handler, such as for Server.Handler.
 func (m *Mux) Serve(w *Response, r *Request) act.Action {
-	n, pattern, found := m.routes.Match(r.Method(), r.Host(), r.Path(), &r.values)
+	n, found := m.routes.Match(r.Method(), r.Host(), r.Path(), &r.values)
 	switch {
-	case string(r.Method()) == "CONNECT" && !strings.HasPrefix(pattern, "CONNECT "):
+	case string(r.Method()) == "CONNECT" && !strings.HasPrefix(r.Pattern(), "CONNECT "):
 		w.StatusOnly(501)
 	case found == route.Matched:
-		r.pattern = pattern
 		return m.handlers[n](w, r)
 	case string(r.Path()) == "*": // of the server as a whole (RFC 9110 9.3.7)
 		w.StatusOnly(204)
@@ -69,9 +68,9 @@ func standard(method []byte) bool {
 }
 
 // Pattern returns the pattern of the [Mux] that the request has matched, for logs and metrics. It is "" without a Mux.
-func (r *Request) Pattern() string { return r.pattern }
+func (r *Request) Pattern() string { return r.values.Pattern() }
 
 // Value returns the decoded part of the path that the wildcard {name} or {name...} of the pattern matched, or nil if the
 // pattern has no such wildcard. It is lent until the turn ends. A client may send any byte in it, including slashes (as
 // "%2F"), and so "../": before it becomes a file name it needs filepath.IsLocal or an os.Root.
-func (r *Request) Value(name string) []byte { return r.values.Get(name) }
+func (r *Request) Value(name string) []byte { return r.values.Get(r.Path(), name) }

@@ -18,40 +18,44 @@ type Request struct {
 	// Body is the content of the request. Without content its Peek returns io.EOF.
 	Body Body
 
-	x      exchange
-	conn   *listener.Conn
-	head   *syntax.Head
+	head   *syntax.Head // whose text is lent by the connection, or kept
 	values route.Values
 	asked
 }
 
 // asked is the part of a Request that is new each time.
 type asked struct {
-	peer    net.Addr      // nil: it was not asked for
 	began   time.Duration // 0: not yet
-	proto   string
-	text    []byte // of the head: lent by the connection, or kept
-	kept    bool
-	pattern string // of the Mux
+	version version
+	kept    bool // the text of the head is
 }
 
+// version is a version of HTTP.
+type version uint8
+
+const (
+	http10 version = iota
+	http11
+	http20
+)
+
 func (r *Request) reset() {
-	r.Body, r.asked = Body{x: r.x}, asked{proto: "HTTP/1.0"}
+	r.Body, r.asked = Body{x: r.Body.x}, asked{}
 	r.values.Reset()
 }
 
 // Method returns the method, such as "GET", lent until the turn ends. It is case-sensitive (RFC 9110 9.1).
-func (r *Request) Method() []byte { return r.head.Method.Of(r.text) }
+func (r *Request) Method() []byte { return r.head.Method.Of(r.head.Text) }
 
 // Target returns the request target as it came, lent until the turn ends: printable ASCII without space, ", <, > and #, and
 // bytes above 0x7F. The latter need not be UTF-8, and may contain escape sequences of a terminal: a log quotes them.
-func (r *Request) Target() []byte { return r.head.Target.Of(r.text) }
+func (r *Request) Target() []byte { return r.head.Target.Of(r.head.Text) }
 
 // Path returns the path of the target as it came, with its escapes, lent until the turn ends. It begins with "/", or it is "*"
 // (with OPTIONS only). A target without a path has "/".
 func (r *Request) Path() []byte {
 	if p := r.head.Path; p.From < p.To {
-		return p.Of(r.text)
+		return p.Of(r.head.Text)
 	}
 	return slash // of "http://host"
 }
@@ -60,7 +64,7 @@ var slash = []byte{'/'}
 
 // Query returns the query of the target, after the first "?", as it came, with its escapes, lent until the turn ends. It is
 // empty if there is none.
-func (r *Request) Query() []byte { return r.head.Query.Of(r.text) }
+func (r *Request) Query() []byte { return r.head.Query.Of(r.head.Text) }
 
 // Host returns the host that the request is for, "host" or "host:port": the authority of an absolute target, otherwise
 // the Host field. It is lent until the turn ends. It may be empty. In HTTP/1.0 it may be missing, and then it is nil.
@@ -68,16 +72,16 @@ func (r *Request) Host() []byte {
 	if r.head.Authority.To == 0 {
 		return nil
 	}
-	return r.head.Authority.Of(r.text)
+	return r.head.Authority.Of(r.head.Text)
 }
 
 // Proto returns the version of HTTP that the request is served with: "HTTP/1.0"; "HTTP/1.1", even for higher minor
 // versions; or "HTTP/2.0".
-func (r *Request) Proto() string { return r.proto }
+func (r *Request) Proto() string { return [...]string{"HTTP/1.0", "HTTP/1.1", "HTTP/2.0"}[r.version] }
 
 // Header returns the value of the first header field with this name, without regard to case, or nil if there is none. It is
 // lent until the turn ends.
-func (r *Request) Header(name string) []byte { return syntax.Get(r.head.Fields, r.text, name) }
+func (r *Request) Header(name string) []byte { return syntax.Get(r.head.Fields, r.head.Text, name) }
 
 // Values returns the values of all header fields with this name, without regard to case, in the order in which they came.
 // They are lent until the turn ends.
@@ -93,16 +97,17 @@ func (r *Request) Values(name string) iter.Seq[[]byte] {
 
 // Fields returns the names and values of all header fields, in the order in which they came. They are lent until the turn ends.
 func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
-	return syntax.Each(r.head.Fields, r.text)
+	return syntax.Each(r.head.Fields, r.head.Text)
 }
 
 // RemoteAddr returns the address of the client, or one of network "unknown" if the kernel no longer knows it. It costs a
 // system call, with Server.OnResponse only the first time on a connection.
 func (r *Request) RemoteAddr() net.Addr {
-	if r.peer != nil {
-		return r.peer
+	l := r.Body.x.link()
+	if l.peer != nil {
+		return l.peer
 	}
-	if a := r.conn.RemoteAddr(); a != nil {
+	if a := l.conn.RemoteAddr(); a != nil {
 		return a
 	}
 	return unknown{}
@@ -114,7 +119,7 @@ func (r *Request) Began() time.Duration { return r.began }
 
 // Conn returns the connection that the request came on, to inspect what carries it: secure.State returns what TLS
 // has negotiated. It must not be read, written or closed.
-func (r *Request) Conn() *listener.Conn { return r.conn }
+func (r *Request) Conn() *listener.Conn { return r.Body.x.link().conn }
 
 // unknown is the address of a client that has gone.
 type unknown struct{}
@@ -127,14 +132,13 @@ func (unknown) String() string  { return "unknown" }
 // handler's action, gets a turn when the client does. An action that streams to clients that only listen calls Ended in each
 // turn, before Body.Peek if it waits for the body as well. The action of a client that has reset the connection is closed,
 // without a call of Ended.
-func (r *Request) Ended(t *act.Task) bool { return r.x.ended(t) }
+func (r *Request) Ended(t *act.Task) bool { return r.Body.x.ended(t) }
 
 // Scheduler returns the scheduler on which the request is handled. A handler spawns tasks there, and reads the clock.
-func (r *Request) Scheduler() *act.Scheduler { return r.conn.Scheduler() }
+func (r *Request) Scheduler() *act.Scheduler { return r.Conn().Scheduler() }
 
 // keep copies the head, which the connection has lent for this turn.
 func (r *Request) keep() {
 	r.kept = true
-	r.text = bytes.Clone(r.text)
-	r.values.Moved(r.Path())
+	r.head.Text = bytes.Clone(r.head.Text)
 }

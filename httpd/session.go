@@ -139,10 +139,10 @@ func (x *session) await(t *act.Task) act.Directive {
 		return x.await2(t, http1.ErrMajor)
 	}
 	for {
-		e.in.text = in
+		e.parser.Text = in
 		over, bad := e.parser.Read(in)
 		if e.parser.Minor > 0 {
-			e.in.proto = "HTTP/1.1"
+			e.in.version = http11
 		}
 		switch {
 		case bad == http1.ErrMajor && may2:
@@ -275,9 +275,9 @@ func (x *session) understand(t *act.Task) act.Directive {
 	e := x.exchange
 	n := e.parser.Length
 	x.conn.Discard(n)
-	e.in.text = e.in.text[:n:n]
+	e.parser.Text = e.parser.Text[:n:n]
 	var err error
-	if e.framing, err = e.parser.Framing(e.in.text); err != nil {
+	if e.framing, err = e.parser.Framing(e.parser.Text); err != nil {
 		return x.refuse(t, err)
 	}
 	if e.drop(); x.server.tooLarge(e.framing.Length) {

@@ -225,12 +225,10 @@ func (p *Parser) fieldLine(text []byte, from int) error {
 	for value < end && syntax.IsBlank(text[end-1]) {
 		end--
 	}
-	k := syntax.KindOf(text[from:colon])
-	p.Count[k]++
-	p.Fields = append(p.Fields, syntax.Field{
+	p.Add(syntax.Field{
 		Name:  syntax.Span{From: uint32(from), To: uint32(colon)},
 		Value: syntax.Span{From: uint32(value), To: uint32(end)},
-		Kind:  k,
+		Kind:  syntax.KindOf(text[from:colon]),
 	})
 	return nil
 }

@@ -362,7 +362,6 @@ func (h *Head) join() {
 			kept = append(kept, f)
 		default:
 			h.Text = append(h.Text, "; "...)
-			h.Count[syntax.Ordinary]--
 		}
 		h.Text = append(h.Text, f.Value.Of(h.Text)...)
 	}
@@ -378,8 +377,7 @@ func (h *Head) add(text string) syntax.Span {
 }
 
 func (h *Head) addField(name, value string, kind syntax.Kind) {
-	h.Count[kind]++
-	h.Fields = append(h.Fields, syntax.Field{Name: h.add(name), Value: h.add(value), Kind: kind})
+	h.Add(syntax.Field{Name: h.add(name), Value: h.add(value), Kind: kind})
 }
 
 // validValue reports whether a value has no control character, and no blank at its ends (9113 8.2.1).

@@ -11,7 +11,6 @@ import (
 // Head is what a field block says of a request, or what its trailers are.
 type Head struct {
 	syntax.Head
-	Text     []byte          // that Head has positions in
 	Protocol syntax.Span     // of an extended CONNECT (RFC 8441 4)
 	Length   int64           // what Content-Length says; -1: nothing
 	Continue bool            // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
@@ -28,7 +27,7 @@ func (h *Head) Reset() {
 	if cap(fields) > 2*maxFields {
 		fields = nil
 	}
-	*h = Head{Head: syntax.Head{Fields: fields}, Text: text, Length: -1, Urgency: DefaultUrgency}
+	*h = Head{Head: syntax.Head{Text: text, Fields: fields}, Length: -1, Urgency: DefaultUrgency}
 }
 
 const keptText = 4 << 10
@@ -36,7 +35,7 @@ const keptText = 4 << 10
 // forget drops all but the pseudo-fields of a head that is refused. They come first (RFC 9113 8.3).
 func (h *Head) forget() {
 	h.Text = h.Text[:max(h.Method.To, h.Target.To, h.Authority.To, h.Protocol.To)]
-	h.Fields, h.Count = nil, [syntax.Kinds]uint32{}
+	h.Fields, h.Count = nil, [syntax.Kinds]uint8{}
 }
 
 // trailers checks that none of them would have changed the message (9110 6.5.1).

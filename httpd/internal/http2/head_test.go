@@ -47,10 +47,12 @@ func read(d *Decoder, l Limits, end, trailers bool, pieces ...[]byte) any {
 		h.Path = h.Target
 	}
 	said := fmt.Sprintf("%s %s?%s %s", of(h.Method), of(h.Path), of(h.Query), of(h.Authority))
-	var count [syntax.Kinds]uint32
+	count := [syntax.Kinds]uint8{h.Count[syntax.Ordinary]}
 	for _, f := range h.Fields {
 		said += "; " + of(f.Name) + ": " + of(f.Value)
-		count[f.Kind]++
+		if f.Kind != syntax.Ordinary {
+			count[f.Kind]++
+		}
 	}
 	if count != h.Count {
 		return fmt.Sprint(h.Count)

@@ -70,14 +70,13 @@ func (t *Tree) Add(text string) error {
 	return nil
 }
 
-// Match returns the number and the text of the most specific pattern that matches a request. host may have a port and may
-// be empty; path is that of the target, as it came. v then has the values of this match, or none.
-func (t *Tree) Match(method, host, path []byte, v *Values) (number int, pattern string, found Verdict) {
-	r, found := t.find(method, host, path, v)
-	if found != Matched {
-		return -1, "", found
+// Match returns the number of the most specific pattern that matches a request. host may have a port and may be empty; path is
+// that of the target, as it came. v then has the pattern and the values of this match, or else no values.
+func (t *Tree) Match(method, host, path []byte, v *Values) (number int, found Verdict) {
+	if found = t.find(method, host, path, v); found != Matched {
+		return -1, found
 	}
-	return r.number, r.text, Matched
+	return v.route.number, Matched
 }
 
 // Allow returns the methods that would match, among the ones that patterns name, sorted: the Allow field of a 405.
@@ -85,7 +84,7 @@ func (t *Tree) Allow(host, path []byte) []string {
 	var methods []string
 	var v Values
 	for _, m := range t.methods {
-		if _, found := t.find([]byte(m), host, path, &v); found == Matched {
+		if t.find([]byte(m), host, path, &v) == Matched {
 			methods = append(methods, m)
 		}
 	}
@@ -159,11 +158,11 @@ func (l *leaf) add(r *route) {
 	*l = slices.Insert(*l, i, r)
 }
 
-func (t *Tree) find(method, host, path []byte, v *Values) (*route, Verdict) {
-	if !v.take(path) {
-		return nil, NoPath
-	}
+func (t *Tree) find(method, host, path []byte, v *Values) (found Verdict) {
 	w := walk{Values: v, method: method}
+	if !w.take(path) {
+		return NoPath
+	}
 	var r *route
 	if n := t.hosted(host); n != nil {
 		r = w.from(n, path, 0, 0)
@@ -173,12 +172,13 @@ func (t *Tree) find(method, host, path []byte, v *Values) (*route, Verdict) {
 	}
 	switch {
 	case r != nil:
-		v.names = r.names
-		return r, Matched
+		v.route, v.spans = r, v.spans[:len(r.names)]
+		return Matched
 	case w.others:
-		return nil, NoMethod
+		found = NoMethod
 	}
-	return nil, NoPath
+	v.spans = v.spans[:0]
+	return found
 }
 
 func (t *Tree) hosted(host []byte) *node {
@@ -200,8 +200,9 @@ func (t *Tree) hosted(host []byte) *node {
 // the decoded one. Without escapes they are the same.
 type walk struct {
 	*Values
-	method []byte
-	others bool // the path matched, but with other methods
+	method  []byte
+	decoded []byte // the path, or the scratch of Values
+	others  bool   // the path matched, but with other methods
 }
 
 // from continues at a node. raw is the rest of the path, at its position in the decoded path, and wild how many segments
@@ -232,7 +233,7 @@ func (w *walk) into(n *node, raw []byte, at uint32, wild int) *route {
 		i = len(raw)
 	}
 	s := syntax.Span{From: at + 1, To: at + uint32(i)}
-	if w.escaped {
+	if len(w.scratch) > 0 {
 		s.To -= 2 * uint32(bytes.Count(raw[:i], percent))
 	}
 	if next := n.literal[string(s.Of(w.decoded))]; next != nil {
@@ -267,45 +268,47 @@ func (r *route) serves(method []byte) bool {
 // Values are the values of the wildcards of a match. The zero value is ready. It serves one match at a time, and is used
 // again: it keeps memory for as many wildcards as a match had, and to decode in, as much as the longest path with an escape took.
 type Values struct {
-	names   []string // of the pattern that matched
-	spans   []syntax.Span
-	decoded []byte // the path: the caller's bytes, or scratch
-	scratch []byte
-	escaped bool
+	route   *route        // that matched; nil: none
+	spans   []syntax.Span // of the path
+	scratch []byte        // the path, decoded, if it has an escape
 }
 
-// Get returns the value of a wildcard, decoded, or nil if the pattern has no wildcard of this name. The value of
-// {name...} may be empty, but is not nil then. It is valid as long as the path and until the next match. It may hold any
-// byte, also slashes from "%2F", and so "..".
-func (v *Values) Get(name string) []byte {
-	for i, n := range v.names {
-		if n == name {
-			return v.spans[i].Of(v.decoded)
+// Get returns the value of a wildcard of the pattern that path has matched, decoded, or nil if the pattern has no wildcard of
+// this name. The value of {name...} may be empty, but is not nil then. It is valid as long as the path and until the next match.
+// It may hold any byte, also slashes from "%2F", and so "..".
+func (v *Values) Get(path []byte, name string) []byte {
+	if len(v.scratch) > 0 {
+		path = v.scratch
+	}
+	for i, s := range v.spans {
+		if v.route.names[i] == name {
+			return s.Of(path)
 		}
 	}
 	return nil
 }
 
-// Reset forgets the last match.
-func (v *Values) Reset() { v.names = nil }
-
-// Moved is called when the path has been copied elsewhere.
-func (v *Values) Moved(path []byte) {
-	if !v.escaped {
-		v.decoded = path
+// Pattern returns the text of the pattern of the latest match, or "" if there was none.
+func (v *Values) Pattern() string {
+	if v.route == nil {
+		return ""
 	}
+	return v.route.text
 }
 
+// Reset forgets the last match.
+func (v *Values) Reset() { v.route, v.spans = nil, v.spans[:0] }
+
 // take prepares the match of a path, and reports whether the path is one that can match.
-func (v *Values) take(path []byte) (ok bool) {
-	v.names, v.decoded, v.escaped = nil, path, bytes.IndexByte(path, '%') >= 0
-	if !clean(path) {
+func (w *walk) take(path []byte) (ok bool) {
+	w.spans, w.scratch, w.decoded = w.spans[:0], w.scratch[:0], path
+	switch {
+	case !clean(path):
 		return false
-	}
-	if !v.escaped {
+	case bytes.IndexByte(path, '%') < 0:
 		return true
 	}
-	v.scratch, ok = syntax.Unescape(v.scratch[:0], path)
-	v.decoded = v.scratch
+	w.scratch, ok = syntax.Unescape(w.scratch, path)
+	w.decoded = w.scratch
 	return ok
 }

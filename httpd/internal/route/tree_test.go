@@ -1,7 +1,6 @@
 package route
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -29,20 +28,20 @@ func askTree(t testing.TB, table *Tree, request string) string {
 	method, place, _ := strings.Cut(request, " ")
 	slash := strings.IndexByte(place, '/')
 	var v Values
-	n, pattern, found := table.Match([]byte(method), []byte(place[:slash]), []byte(place[slash:]), &v)
-	if found == Matched {
-		require.Equal(t, table.routes[n].text, pattern)
-	}
+	host, path := []byte(place[:slash]), []byte(place[slash:])
+	n, found := table.Match([]byte(method), host, path, &v)
+	pattern := v.Pattern()
 	switch found {
 	case NoPath:
-		require.Empty(t, v.names)
+		require.Empty(t, v.spans)
 		return "404"
 	case NoMethod:
-		require.Empty(t, v.names)
-		return "405 " + strings.Join(table.Allow([]byte(place[:slash]), []byte(place[slash:])), ", ")
+		require.Empty(t, v.spans)
+		return "405 " + strings.Join(table.Allow(host, path), ", ")
 	}
-	for _, name := range v.names {
-		pattern += fmt.Sprintf(" %s=%s", name, v.Get(name))
+	require.Equal(t, table.routes[n].text, pattern)
+	for _, name := range table.routes[n].names {
+		pattern += fmt.Sprintf(" %s=%s", name, v.Get(path, name))
 	}
 	return pattern
 }
@@ -101,7 +100,7 @@ func TestMatch(t *testing.T) {
 func TestMatchOfNoPath(t *testing.T) {
 	var v Values
 	for _, path := range []string{"", "*", "a", "%2F"} {
-		_, _, found := treeOf(t, "/").Match([]byte("OPTIONS"), nil, []byte(path), &v)
+		_, found := treeOf(t, "/").Match([]byte("OPTIONS"), nil, []byte(path), &v)
 		require.Equal(t, NoPath, found)
 		require.Nil(t, treeOf(t, "GET /").Allow(nil, []byte(path)))
 	}
@@ -120,27 +119,22 @@ func TestMatchValues(t *testing.T) {
 	table := treeOf(t, "/a/{one}/{two...}", "/b")
 	path := []byte("/a/x/y/z")
 	var v Values
-	require.Nil(t, v.Get("one"))
-	match := func(path []byte) Verdict { _, _, found := table.Match([]byte("GET"), nil, path, &v); return found }
+	require.Nil(t, v.Get(path, "one"))
+	match := func(path []byte) Verdict { _, found := table.Match([]byte("GET"), nil, path, &v); return found }
 
 	require.Equal(t, Matched, match(path))
-	require.Same(t, &path[3], &v.Get("one")[0]) // a span of the path
-	require.Equal(t, 1, cap(v.Get("one")))      // and no more of it
-	require.Equal(t, "y/z", string(v.Get("two")))
-	require.Nil(t, v.Get("three"))
-
-	kept := bytes.Clone(path)
-	v.Moved(kept)
-	require.Same(t, &kept[3], &v.Get("one")[0])
+	require.Same(t, &path[3], &v.Get(path, "one")[0]) // a span of the path
+	require.Equal(t, 1, cap(v.Get(path, "one")))      // and no more of it
+	require.Equal(t, "y/z", string(v.Get(path, "two")))
+	require.Nil(t, v.Get(path, "three"))
 
 	require.Equal(t, Matched, match([]byte("/a/%78/")))
-	v.Moved(nil) // it has its own
-	require.Equal(t, "x", string(v.Get("one")))
-	require.Equal(t, []byte{}, v.Get("two"))
+	require.Equal(t, "x", string(v.Get(nil, "one")), "it has its own path")
+	require.Equal(t, []byte{}, v.Get(nil, "two"))
 
 	for _, other := range []string{"/b", "/c", "/a/%78/%", "//"} {
 		match([]byte(other))
-		require.Nil(t, v.Get("one"), "of the match before")
+		require.Nil(t, v.Get(path, "one"), "of the match before")
 	}
 }
 
@@ -153,7 +147,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 		method, host, path := []byte("GET"), []byte(c.host), []byte(c.path)
 		require.Zero(t, testing.AllocsPerRun(100, func() { // it warms up once: that is when scratch is made
 			table.Match(method, host, path, &v)
-			v.Get("x")
+			v.Get(path, "x")
 		}), "%v", c)
 	}
 }

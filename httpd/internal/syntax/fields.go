@@ -5,11 +5,18 @@ import (
 	"unsafe"
 )
 
-// Head is what a request says before its content: positions in the bytes that it came in, which the caller holds.
+// Head is what a request says before its content, or in trailers: positions in Text, which the owner sets.
 type Head struct {
-	Method, Target, Authority, Path, Query Span          // empty if the head has none
-	Fields                                 []Field       // in order
-	Count                                  [Kinds]uint32 // of the fields of each kind
+	Text                                   []byte
+	Method, Target, Authority, Path, Query Span         // empty if the head has none
+	Fields                                 []Field      // in order
+	Count                                  [Kinds]uint8 // of the fields of each kind; 2 stands for more
+}
+
+// Add appends a field.
+func (h *Head) Add(f Field) {
+	h.Fields = append(h.Fields, f)
+	h.Count[f.Kind] = min(h.Count[f.Kind]+1, 2)
 }
 
 // Span is the part of some bytes from From up to To.
