@@ -51,12 +51,12 @@ type http2Conn struct {
 	starved []*stream // that would be ready if the connection had a window
 
 	phase     http2Phase
-	failure   error         // why it is lost
 	begins    bool          // no field block was sent yet
-	since     time.Duration // when warning began
 	eof       bool          // the client has closed its side
 	choked    bool          // nothing was read, since out was full
 	unwatched bool          // a time has begun, or the last stream has ended, since watch was called
+	failure   error         // why it is lost
+	since     time.Duration // when warning began
 	begun     time.Duration // since when a frame or a header block is incomplete, or SETTINGS are missing; else 0
 	idle      time.Duration // since when there is no stream; 0 if there is one
 	heard     time.Duration // when the latest bytes came

@@ -38,13 +38,13 @@ type Decoder struct {
 	trails  bool   // the block is that of trailers
 	began   bool   // a field has come, so that no change of the table may come
 	regular bool   // a field that is not a pseudo-field has come
-	size    int    // of all fields
-	fields  int    // without crumbs
-	crumbs  int    // of the cookie
-	cookies int    // fields that crumbs are in: more than one if others came between them
-	cookie  int    // the number of fields when the last of them was added
-	bytes   int    // of the block
-	frames  int    // of the block
+	size    int32  // of all fields
+	fields  int32  // without crumbs
+	crumbs  int32  // of the cookie
+	cookies int32  // fields that crumbs are in: more than one if others came between them
+	cookie  int32  // the number of fields when the last of them was added
+	bytes   int32  // of the block
+	frames  int32  // of the block
 }
 
 // pseudo is a set of pseudo-fields.
@@ -111,9 +111,9 @@ func (d *Decoder) Begin(h *Head, l Limits, trailers bool) {
 // Write is called with what each frame of the block has, even with nothing. After an error the connection ends.
 func (d *Decoder) Write(fragment []byte) *Error {
 	d.frames++
-	d.bytes += len(fragment)
+	d.bytes += int32(len(fragment))
 	switch {
-	case d.bytes > d.most():
+	case int(d.bytes) > d.most():
 		return errLargeBlock
 	case d.frames > maxFrames+d.bytes>>10:
 		return errManyFrames
@@ -150,7 +150,7 @@ func (d *Decoder) Write(fragment []byte) *Error {
 }
 
 // Size returns the size of the fields that have come, as long as they are looked at.
-func (d *Decoder) Size() int { return d.size }
+func (d *Decoder) Size() int { return int(d.size) }
 
 // Inflated reports whether the fields of a block are far larger than Huffman's code and a table of which each entry is used
 // once can make them. Honest clients do not repeat a field again and again.
@@ -216,7 +216,7 @@ func (d *Decoder) whole(p []byte) (n int, err *Error) {
 			if length, next = readInteger(p, next, 0x7F); next <= 0 {
 				break
 			}
-			if length > int64(d.most()-d.bytes+len(p)-next) {
+			if length > int64(d.most()-int(d.bytes)+len(p)-next) {
 				return n, errLargeBlock
 			}
 			next += int(length)
@@ -255,11 +255,11 @@ func readInteger(p []byte, n int, mask byte) (value int64, next int) {
 
 // emit is called by hpack with each field.
 func (d *Decoder) emit(f hpack.HeaderField) {
-	d.size += len(f.Name) + len(f.Value) + 32
+	d.size += int32(len(f.Name) + len(f.Value) + 32)
 	switch {
 	case f.Name == ":path" && len(f.Value) > d.limits.Head/4:
 		d.head.Refused = errLongTarget
-	case d.size > d.limits.Head:
+	case int(d.size) > d.limits.Head:
 		d.head.Refused = errLargeHead
 	case f.IsPseudo():
 		d.bad = d.pseudo(f.Name, f.Value)
@@ -321,7 +321,7 @@ func (d *Decoder) field(name, value string) *Error {
 	case name == "cookie":
 		d.crumb(value)
 		return nil
-	case d.fields == d.limits.Fields:
+	case int(d.fields) == d.limits.Fields:
 		d.head.Refused = errManyFields
 		return nil
 	}
@@ -333,19 +333,19 @@ func (d *Decoder) field(name, value string) *Error {
 // crumb takes a part of the cookie, or all of it (9113 8.2.3). Nearly always they come one after the other.
 func (d *Decoder) crumb(value string) {
 	h := d.head
-	if d.crumbs == 2*d.limits.Fields {
+	if int(d.crumbs) == 2*d.limits.Fields {
 		h.Refused = errManyFields
 		return
 	}
 	d.crumbs++
-	if n := len(h.Fields); n > 0 && n == d.cookie {
+	if n := len(h.Fields); n > 0 && n == int(d.cookie) {
 		h.Text = append(h.Text, "; "...)
 		h.Fields[n-1].Value.To = h.add(value).To
 		return
 	}
 	h.addField("cookie", value, syntax.Ordinary)
 	d.cookies++
-	d.cookie = len(h.Fields)
+	d.cookie = int32(len(h.Fields))
 }
 
 // join makes one field of the parts of a cookie that have other fields between them, in the place of the first.
