@@ -100,7 +100,7 @@ const floors = `
 	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses
-	admission         act listener monitor internal/facts container/list encoding/binary flag net time
+	admission         act listener monitor internal/facts container/list encoding/binary flag net net/netip time
 
 	# 4: the header of a proxy. net for its addresses
 	proxyproto        act listener monitor internal/facts encoding/binary flag hash/crc32 net net/netip time

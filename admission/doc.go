@@ -18,6 +18,10 @@
 //	limits := &admission.Limiter{Messages: 50, MessageBurst: 200}
 //	web := &httpd.Server{Handler: httpd.Limited(limits.Take, site.Serve)}
 //
+// A server of datagrams has packets dropped before it sees them:
+//
+//	v := &service.PacketListener{Address: ":53", Handler: answer, Admit: limits.Admit}
+//
 // A server of another protocol stops reading for as long as [Limiter.Pace] says.
 //
 // With package program a Limiter is an Option, whose flags are -max-per-source, -rate-per-source and -messages-per-source.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +48,7 @@ const shardCount = 64
 type shard struct {
 	mu      sync.Mutex // held for a look into a map and a list
 	sources map[key]*source
-	resting list.List // of *source: sources without connections. The first has had none for longest
+	resting list.List // of *source: sources without connections. The first has had none, and sent no packet, for longest
 }
 
 // key is an IPv4-mapped address, or the first half of an IPv6 address.
@@ -105,11 +106,15 @@ func keyOf(a net.Addr) (k key, ok bool) {
 	if !ip.IsValid() {
 		return k, false
 	}
+	return keyOfIP(ip), true
+}
+
+func keyOfIP(ip netip.Addr) (k key) {
 	k = ip.As16()
-	if ip.Is6() {
+	if ip = ip.Unmap(); ip.Is6() {
 		clear(k[8:])
 	}
-	return k, true
+	return k
 }
 
 // shard returns the one of k. Clients that choose their addresses so that all are in one shard make schedulers wait for each other,
@@ -194,6 +199,11 @@ func (l *Limiter) release(x *source) {
 		delete(s.sources, x.key)
 		return
 	}
+	l.remember(s, x)
+}
+
+// remember keeps x, which has no connection, as the last to be forgotten.
+func (l *Limiter) remember(s *shard, x *source) {
 	x.place = s.resting.PushBack(x)
 	if l.resting.Add(1) > int64(cmp.Or(max(l.Remembered, 0), 1<<16)) {
 		l.drop(s, s.resting.Front())

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -18,6 +19,37 @@ func (l *Limiter) Take(c *listener.Conn) (wait time.Duration) {
 		countsOf.Get(c.Scheduler()).refused++
 	}
 	return wait
+}
+
+// Admit counts a packet of a source, and reports whether the source has not sent too many: otherwise the packet should be
+// dropped. Packets count as Messages do. [service.PacketListener] has a field for it. A client can give any address as the source of
+// its packets, unless the networks between refuse that: then other sources are forgotten early (see Remembered). Admit is called on
+// the thread of s.
+//
+// [service.PacketListener]: https://pkg.go.dev/github.com/daimon-go/daimon/service#PacketListener
+func (l *Limiter) Admit(s *act.Scheduler, from netip.Addr) bool {
+	if l.Messages <= 0 {
+		return true
+	}
+	k, now := keyOfIP(from), s.Now()
+	in := l.shard(k)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	l.forget(in, now)
+	x := in.sources[k]
+	switch {
+	case x == nil:
+		x = &source{key: k, of: l}
+		in.enter(x)
+		l.remember(in, x)
+	case x.place != nil:
+		in.resting.MoveToBack(x.place)
+	}
+	if x.sent.take(now, l.Messages, l.MessageBurst) > 0 {
+		countsOf.Get(s).refused++
+		return false
+	}
+	return true
 }
 
 // Pace counts a message of c's client, and never refuses it. It returns how long the caller must not read from c, to keep the

@@ -166,6 +166,9 @@ func (x *packets) Descriptor() (int, error) {
 	return x.fd, nil
 }
 
+// Try has Receive ask the system, even if no event has reported a packet yet: one may be on its way to the poller.
+func (x *packets) Try() { x.some = true }
+
 func (x *packets) Give() {
 	x.given, x.path = true, ""
 	x.waker.Wake()

@@ -119,6 +119,9 @@ func (v *PacketListener) listen(s *act.Scheduler) (demons []*receiver, err error
 		return nil, err
 	}
 	all, err := v.places(s, first)
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range all {
 		x := &receiver{server: v, home: s, options: o}
 		x.peers = conversations{Peers: peers, of: x, all: map[netip.AddrPort]*conversation{}}
@@ -241,7 +244,10 @@ func (x *receiver) Act(t *act.Task) act.Directive {
 			x.drained = true
 			x.peers.endAll()
 		}
-		if x.drained && x.peers.tasks == 0 && in.Flush() == 0 {
+		if !x.drained {
+			return act.Yield // no event would come for the end of what has arrived
+		}
+		if x.peers.tasks == 0 && in.Flush() == 0 {
 			return act.Done
 		}
 	}
@@ -316,6 +322,8 @@ func (x *receiver) Stop(*act.Task, shutdown.Order) {
 	defer x.server.mu.Unlock()
 	if x.server.gives() {
 		x.socket.Give()
+	} else if s, ok := x.socket.(interface{ Try() }); ok {
+		s.Try()
 	}
 }
 
