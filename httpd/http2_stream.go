@@ -14,7 +14,6 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/panics"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
@@ -290,27 +289,6 @@ func (s *stream) Abandon() act.Action {
 
 // Stop passes a shutdown request on to the handler's action.
 func (s *stream) Stop(t *act.Task, o shutdown.Order) { s.handler.Stop(t, o) }
-
-// served is the action of a connection's task, which says who the client is. That of a service does.
-type served interface {
-	facts.Connected
-	facts.Served
-}
-
-// ofStream says it for the tasks of streams.
-type ofStream struct{ served }
-
-// Service returns the kind of these tasks.
-func (o ofStream) Service() string { return "streams of " + o.served.Service() }
-
-// unserved is for a connection that belongs to no service.
-type unserved struct{}
-
-func (unserved) Service() string      { return "a connection" }
-func (unserved) Peer() string         { return "" }
-func (unserved) Descriptor() int      { return -1 }
-func (unserved) Still() time.Duration { return -1 }
-func (unserved) Undisturbed() bool    { return false }
 
 // String names the request.
 func (s *stream) String() string { return s.in.name() }

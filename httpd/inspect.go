@@ -3,9 +3,11 @@ package httpd
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // The service reports the waits for the connection itself.
@@ -73,6 +75,27 @@ const noRequest = "httpd: no request"
 
 // mostNamed bounds how much of a path is in a name.
 const mostNamed = 200
+
+// served is the action of a connection's task, which says who the client is. That of a service does.
+type served interface {
+	facts.Connected
+	facts.Served
+}
+
+// ofStream says it for the tasks of streams.
+type ofStream struct{ served }
+
+// Service returns the kind of these tasks.
+func (o ofStream) Service() string { return "streams of " + o.served.Service() }
+
+// unserved is for a connection that belongs to no service.
+type unserved struct{}
+
+func (unserved) Service() string      { return "a connection" }
+func (unserved) Peer() string         { return "" }
+func (unserved) Descriptor() int      { return -1 }
+func (unserved) Still() time.Duration { return -1 }
+func (unserved) Undisturbed() bool    { return false }
 
 // counts are of the connections of a scheduler.
 type counts struct {
