@@ -62,3 +62,9 @@ tool (
 	connectrpc.com/conformance/cmd/connectconformance
 	connectrpc.com/conformance/cmd/referenceserver
 )
+
+// They have a package of cloud.google.com/go/compute/metadata too, which .ci/run would find twice in its workspace.
+exclude (
+	cloud.google.com/go v0.26.0
+	cloud.google.com/go v0.34.0
+)
