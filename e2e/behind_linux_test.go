@@ -58,15 +58,15 @@ func TestHTTP2BehindAProxy(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			server := serve(t, "httpd", "-access-log", "-")
 			at := row.proxy(t, server.Addr)
-			flags, base := []string{"--http2-prior-knowledge", "-w", "%{http_version}"}, at
+			flags, base := []string{"--http2-prior-knowledge", "-w", "%{http_version} %{content_type}"}, at
 			if path, ok := strings.CutPrefix(at, "unix:"); ok {
 				at, flags = "x", append(flags, "--unix-socket", path)
 			} else {
 				base = "http://" + at
 			}
 			url := "http://" + at
-			require.Equal(t, "Hello, World!2", curl(t, append(flags, url)...))
-			require.True(t, string(whole)+"2" == curl(t, append(flags, "--data-binary", "@"+large, url+"/echo")...))
+			require.Equal(t, "Hello, World!2 text/plain; charset=utf-8", curl(t, append(flags, url)...))
+			require.True(t, string(whole)+"2 application/octet-stream" == curl(t, append(flags, "--data-binary", "@"+large, url+"/echo")...))
 			out, err := exec.Command(tier.Tool(t, "h2load"), "-n", "500", "-c", "2", "-m", "100", "-B", base, url).CombinedOutput()
 			require.NoError(t, err)
 			require.Contains(t, string(out), " 500 succeeded, 0 failed")
