@@ -77,13 +77,6 @@ func (i *packetInternals) Receive() ([]netpoll.Packet, error) {
 	return in, err
 }
 
-// Unblock sends what is queued if there was no room before.
-func (i *packetInternals) Unblock() {
-	if i.full {
-		(*PacketConn)(i).flush()
-	}
-}
-
 // Flush sends what is queued, as far as there is room, and returns how many packets are left.
 func (i *packetInternals) Flush() int {
 	(*PacketConn)(i).flush()

@@ -66,8 +66,8 @@ func openPackets(s *act.Scheduler, o PacketOptions, eo engine.PacketOptions) (*P
 	if err != nil {
 		return nil, err
 	}
-	eo.PacketOptions = o.PacketOptions
 	c := &PacketConn{s: s, most: o.Queue}
+	eo.PacketOptions, eo.Room = o.PacketOptions, c.flush
 	if c.most == 0 {
 		c.most = 1 << 20
 	}

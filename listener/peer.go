@@ -135,9 +135,6 @@ func (p *Peer) finish() {
 
 // pull receives from the peer's own socket. Only what fits is kept.
 func (p *Peer) pull() error {
-	if p.conn.full {
-		p.conn.flush()
-	}
 	if err := p.fault; err != nil {
 		p.fault = nil
 		return err

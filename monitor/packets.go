@@ -23,11 +23,12 @@ type packets struct {
 	failed bool   // a call will return an error
 	full   bool   // there is no room
 	given  bool
+	room   func() // see engine.PacketOptions
 	waker  act.Waker
 }
 
 func (e *readiness) Packets(o engine.PacketOptions) (engine.PacketSocket, error) {
-	x := &packets{e: e, some: true}
+	x := &packets{e: e, some: true, room: o.Room}
 	fd, err := x.open(o)
 	if err != nil {
 		return nil, err
@@ -142,6 +143,7 @@ func (x *packets) event(r netpoll.Ready) {
 	if r&(netpoll.Out|netpoll.Error) != 0 && x.full {
 		x.full = false
 		_ = x.watch(netpoll.In) // with an error there are more events than needed
+		x.room()
 	}
 	x.waker.Wake()
 }

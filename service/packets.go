@@ -228,7 +228,6 @@ func (x *receiver) Act(t *act.Task) act.Directive {
 		return act.Done
 	}
 	in := x.conn.Internals()
-	in.Unblock()
 	packets, err := in.Receive()
 	none := err == monitor.ErrWouldBlock || errors.Is(err, net.ErrClosed)
 	switch {

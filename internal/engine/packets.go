@@ -21,6 +21,8 @@ type PacketOptions struct {
 	// Inherited and Prepare are as in ListenOptions.
 	Inherited int
 	Prepare   func(path string) error
+	// Room is called, between turns, when Send may go on after monitor.ErrWouldBlock.
+	Room func()
 }
 
 // PacketSocket is a socket for datagrams, which belongs to one scheduler.
@@ -30,9 +32,9 @@ type PacketSocket interface {
 	// Any other one says what became of a packet that was sent: call again.
 	Receive() ([]netpoll.Packet, error)
 	// Send sends packets in their order, and returns how many. The error is why the first of the others was not sent. After
-	// monitor.ErrWouldBlock call Await, after any other error but net.ErrClosed leave that packet out.
+	// monitor.ErrWouldBlock wait for PacketOptions.Room, after any other error but net.ErrClosed leave that packet out.
 	Send(all []netpoll.Packet) (n int, err error)
-	// Await keeps w, in place of an earlier one, and wakes it when Receive may return something, or Send after it had no room.
+	// Await keeps w, in place of an earlier one, and wakes it when Receive may return something, and after Room.
 	Await(w act.Waker)
 	// Member is netpoll.System.SetMember.
 	Member(group netip.Addr, ifname string, member bool) error
