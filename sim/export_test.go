@@ -31,14 +31,15 @@ func (w *World) Counts() Counts {
 // FaultNames are the names of the faults.
 var FaultNames = faultNames[:ofScenario]
 
-// Packets returns a function of the sockets that are open now: how many packets were taken from them since, and how many packets
-// were lost or refused.
-func (w *World) Packets() func() (taken, lost int) {
+// Packets returns a function of the sockets that are open now: how many packets were taken from them since, and how many of
+// all were lost or refused, or came twice.
+func (w *World) Packets() func() (taken, lost, doubled int) {
 	all := slices.Clone(w.net.packets)
-	return func() (taken, lost int) {
+	return func() (taken, lost, doubled int) {
 		for _, s := range all {
 			taken += s.arrived - len(s.queue)
 		}
-		return taken, w.net.dropped + w.stats.bites[lostPacket] + w.stats.bites[refusedPacket]
+		b := &w.stats.bites
+		return taken, w.net.dropped + b[lostPacket] + b[refusedPacket], b[duplicatePacket]
 	}
 }

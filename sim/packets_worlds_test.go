@@ -3,6 +3,8 @@ package sim_test
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -40,7 +42,7 @@ type packets struct {
 	peers   service.Peers
 	brief   int // a conversation ends after so many packets; 0: never
 	ordered bool
-	known   func() (taken, lost int) // see World.Packets
+	known   func() (taken, lost, doubled int) // see World.Packets
 	given   int
 	replies int
 	conns   []*listener.PacketConn
@@ -79,12 +81,12 @@ func newPackets(t *testing.T, w *sim.World, address string) *packets {
 
 // check checks the counts of a server at rest.
 func (k *packets) check(schedulers int) {
-	taken, _ := k.known()
+	taken, _, _ := k.known()
 	missed := 0
 	for _, p := range k.all {
 		missed += p.Lost()
 	}
-	if k.given > taken || k.given+missed < taken && !k.ordered && k.brief == 0 && k.peers.Max == 0 {
+	if k.given > taken || k.given+missed < taken && !k.bounded() {
 		k.w.Errorf("of %d packets the server was given %d, and had no room for %d", taken, k.given, missed)
 	}
 	sent := 0
@@ -102,10 +104,13 @@ func (k *packets) check(schedulers int) {
 
 // excused reports whether an answer may be missing.
 func (k *packets) excused() bool {
-	_, lost := k.known()
+	_, lost, _ := k.known()
 	refused := slices.ContainsFunc(k.conns, func(c *listener.PacketConn) bool { n := c.Counts(); return n.Refused+n.Full > 0 })
-	return lost > 0 || refused || k.ordered || k.brief > 0 || k.peers.Max > 0 || k.peers.Mailbox > 0
+	return lost > 0 || refused || k.bounded() || k.peers.Mailbox > 0
 }
+
+// bounded reports whether a conversation may end though it is not idle.
+func (k *packets) bounded() bool { return k.ordered || k.brief > 0 || k.peers.Max > 0 }
 
 // reply notes the result of a call that sends.
 func (k *packets) reply(c *listener.PacketConn, err error) {
@@ -164,21 +169,39 @@ func (x *conversation) Act(t *act.Task) act.Directive {
 	}
 }
 
-// asks sends a few questions at a time, and waits for the answers.
+// asker is a client.
+type asker struct {
+	*packets
+	c     *sim.Client
+	n     int
+	next  int
+	asked map[string]time.Duration // questions, and when they were asked
+	wrote time.Duration            // the latest
+	fresh time.Duration            // the first after a silence that ends a conversation
+	old   int                      // the conversation before it
+	id    int                      // the latest conversation
+	alive time.Duration            // when the latest question was asked that it has answered
+	gave  bool                     // has given up an answer
+}
+
+// asks sends a few questions at a time, and waits for the answers, most often.
 func (k *packets) asks(client int) sim.Script {
 	return func(c *sim.Client) error {
-		asked := map[string]bool{}
-		for next := 0; next < 10; {
-			for range 1 + c.Rand().IntN(3) {
-				q := fmt.Sprintf("%03d %05d", client, next)
-				if _, err := c.Write([]byte(q)); err != nil {
-					return k.gone(err)
-				}
-				asked[q] = true
-				next++
+		x := &asker{packets: k, c: c, n: client, asked: map[string]time.Duration{}}
+		for x.next < 10 {
+			if err := x.ask(); err != nil && !k.ordered {
+				return err
+			} else if err != nil {
+				return nil // the server has ended
 			}
-			if err := k.hears(c, client, asked, next); err != nil {
-				return k.gone(err)
+			switch c.Rand().IntN(16) {
+			case 0:
+				return nil
+			case 1:
+				x.giveUp()
+			}
+			if err := x.hear(); err != nil && !k.ordered {
+				return err
 			}
 			if c.Rand().IntN(4) == 0 {
 				c.Sleep(pick(k.w, time.Second, 2*time.Minute))
@@ -188,32 +211,67 @@ func (k *packets) asks(client int) sim.Script {
 	}
 }
 
-// gone returns err, unless it is that the server has ended.
-func (k *packets) gone(err error) error {
-	if k.ordered {
-		return nil
+func (x *asker) ask() error {
+	now := x.w.Now()
+	if now > x.wrote+x.peers.Idle+time.Second {
+		x.fresh, x.old = now, x.id
 	}
-	return err
+	x.wrote = now
+	for range 1 + x.c.Rand().IntN(3) {
+		q := fmt.Sprintf("%03d %05d", x.n, x.next)
+		x.asked[q] = now
+		x.next++
+		if _, err := x.c.Write([]byte(q)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// hears waits for answers to what was asked.
-func (k *packets) hears(c *sim.Client, client int, asked map[string]bool, next int) error {
-	_ = c.SetReadDeadline(c.Now().Add(10 * time.Second))
-	for b := make([]byte, 100); len(asked) > 0; {
-		n, err := c.Read(b)
+func (x *asker) giveUp() {
+	x.gave = true
+	clear(x.asked)
+}
+
+// hear waits for the answers.
+func (x *asker) hear() error {
+	_ = x.c.SetReadDeadline(x.c.Now().Add(10 * time.Second))
+	for b := make([]byte, 100); len(x.asked) > 0; {
+		n, err := x.c.Read(b)
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded) && k.excused():
-			clear(asked)
+		case errors.Is(err, os.ErrDeadlineExceeded) && x.excused():
+			x.giveUp()
 			return nil
 		case err != nil:
-			return fmt.Errorf("%d questions are not answered: %w", len(asked), err)
+			return fmt.Errorf("%d questions are not answered: %w", len(x.asked), err)
 		}
-		who, what, of, id, count := 0, 0, client, 0, 0
-		if n, _ := fmt.Sscanf(string(b[:n]), "%d %d %d %d %d", &who, &what, &of, &id, &count); n < 2 || who != client || of != client || what >= next {
-			return fmt.Errorf("%q is no answer to client %d, which has asked %d times", b[:n], client, next)
+		if err := x.answered(string(b[:n])); err != nil {
+			return err
 		}
-		delete(asked, fmt.Sprintf("%03d %05d", who, what))
 	}
+	return nil
+}
+
+func (x *asker) answered(text string) error {
+	who, what, of, id, count := 0, 0, x.n, 0, 0
+	if n, _ := fmt.Sscanf(text, "%d %d %d %d %d", &who, &what, &of, &id, &count); n < 2 || who != x.n || of != x.n || what >= x.next {
+		return fmt.Errorf("%q is no answer to client %d, which has asked %d times", text, x.n, x.next)
+	}
+	q := fmt.Sprintf("%03d %05d", who, what)
+	at, asked := x.asked[q]
+	delete(x.asked, q)
+	_, _, doubled := x.known()
+	switch {
+	case !asked && !x.gave && doubled == 0:
+		return fmt.Errorf("%q has come twice", text)
+	case !asked || id == 0:
+		return nil
+	case id == x.old && at >= x.fresh:
+		return fmt.Errorf("%q is of a conversation that should have ended at %v", text, x.fresh)
+	case id > x.id && x.id > 0 && x.w.Now() < x.alive+x.peers.Idle && !x.bounded():
+		return fmt.Errorf("%q is of a new conversation, and the other was alive at %v", text, x.alive)
+	}
+	x.id, x.alive = max(x.id, id), max(x.alive, at)
 	return nil
 }
 
@@ -224,6 +282,11 @@ func TestWorldQuery(t *testing.T) {
 		newPackets(t, w, "udp:10.0.0.1:53")
 		answered := 0
 		_, err := w.Server("asks", act.Config{}, append(anyEngine(w), func(s *act.Scheduler) error {
+			p, err := listener.DialPackets(s, net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.1:53")), listener.PacketOptions{})
+			if err != nil {
+				return err
+			}
+			s.Spawn(&reporter{w: w, peer: p})
 			for i := range 5 {
 				q := &listener.Query{Address: "10.0.0.1:53", Request: fmt.Appendf(nil, "%d 0", i), Tries: 10}
 				s.Spawn(act.Seq(q, act.Func(func(*act.Task) act.Directive {
@@ -243,4 +306,36 @@ func TestWorldQuery(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// reporter sends datagrams, and does not receive.
+type reporter struct {
+	w     *sim.World
+	peer  *listener.Peer
+	n     int
+	sleep *listener.Sleep
+}
+
+func (x *reporter) Close() error { return x.peer.Close() }
+
+func (x *reporter) Act(t *act.Task) act.Directive {
+	if x.sleep != nil {
+		if d := x.sleep.Act(t); d != act.Done {
+			return d
+		}
+		if n := x.peer.Conn().Counts(); int(n.Sent+n.Refused) != x.n {
+			x.w.Errorf("a second after %d packets %+v have left", x.n, n)
+		}
+	}
+	if x.n == 10 {
+		return act.Done
+	}
+	for range 2 {
+		x.n++
+		if err := x.peer.Send([]byte("300 0")); err != nil {
+			return t.Fail(err)
+		}
+	}
+	x.sleep = &listener.Sleep{For: time.Second}
+	return x.sleep.Act(t)
 }
