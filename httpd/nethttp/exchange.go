@@ -287,10 +287,11 @@ func (x *exchange) receive(t *act.Task) {
 	}
 }
 
-// receivePiece receives some of the body. If much is to come, or comes in chunks, that is as much as a lane has memory for.
+// receivePiece receives some of the body. If much is to come, or comes in chunks, that is as much as a lane has memory for. Over
+// HTTP/2 it has been received.
 func (x *exchange) receivePiece() (err error) {
 	n := 0
-	if x.toCome >= lane.Long || x.toCome < 0 {
+	if (x.toCome >= lane.Long || x.toCome < 0) && x.req.ProtoMajor == 1 {
 		n, err = x.in.Fill(x.receiveInto)
 	} else if p, failure := x.r.Body.Peek(); failure != nil {
 		err = failure

@@ -123,7 +123,8 @@ func TestStreamsOfHTTP2(t *testing.T) {
 		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
 			out := http.NewResponseController(w)
 			_, _, err := out.Hijack()
-			s.say("%t %t %v", errors.Is(err, http.ErrNotSupported), errors.Is(err, errors.ErrUnsupported), out.Flush())
+			s.say("%t %t", errors.Is(err, http.ErrNotSupported), errors.Is(err, errors.ErrUnsupported))
+			_ = out.Flush() // in net/http the reset may come before it returns
 			_, ended := await(r.Context().Done())
 			s.say("%t %v", ended, r.Context().Err())
 		})
