@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +52,52 @@ func visit(body func(*coro.Conn) error, client func(net.Conn)) {
 	if err != nil {
 		fmt.Println(err)
 	}
+}
+
+// tally adds up what a client of statsd counts, and ends with the client: Read fails when nothing has come for a minute.
+func tally(c *coro.PacketConn) error {
+	totals, in := map[string]int{}, make([]byte, 1432)
+	for {
+		n, err := c.Read(in)
+		if err != nil {
+			return err
+		}
+		name, rest, _ := strings.Cut(string(in[:n]), ":") // "name:value|c"
+		value, _, _ := strings.Cut(rest, "|")
+		count, _ := strconv.Atoi(value)
+		totals[name] += count
+		if _, err := fmt.Fprintf(c, "%s: %d", name, totals[name]); err != nil {
+			return err
+		}
+	}
+}
+
+// Each client has a body of its own.
+func ExampleServePeer() {
+	server := &service.PacketListener{Address: "127.0.0.1:0", Peers: service.Peers{Handler: coro.ServePeer(tally)}}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(*act.Scheduler) error {
+		go func() {
+			defer cancel()
+			c, err := net.Dial("udp", server.Addr().String())
+			if err != nil {
+				return
+			}
+			defer func() { _ = c.Close() }()
+			answer := make([]byte, 100)
+			for range 2 {
+				fmt.Fprint(c, "hits:3|c")
+				n, _ := c.Read(answer)
+				fmt.Println(string(answer[:n]))
+			}
+		}()
+		return nil
+	}))
+	// Output:
+	// hits: 3
+	// hits: 6
+	// <nil>
 }
 
 // Two bodies take turns on one thread, so the data that they share needs no lock.

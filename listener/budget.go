@@ -14,8 +14,8 @@ import (
 // group's and GOMEMLIMIT. Less than 0 means no bound.
 //
 // The budget counts what a connection holds between two turns: unread bytes, queued output, and what a [Meter] counts,
-// such as heads, gathered bodies, TLS records and parts of messages. It counts memory, not bytes: a queue of one byte
-// takes 16 KiB. It does not count the kernel's buffers (Limits.ReceiveBuffer and SendBuffer), messages that wait in a
+// such as heads, gathered bodies, TLS records and parts of messages. The
+// packets that wait for a [Peer] count too. It counts memory, not bytes: a queue of one byte takes 16 KiB. It does not count the kernel's buffers (Limits.ReceiveBuffer and SendBuffer), messages that wait in a
 // websocket.Options.Backlog, bodies of httpd.Response.SetBody, the state of a connection at rest, and memory of the
 // program itself. The program takes more memory than that: Go's collector lets the heap grow to twice the memory in
 // use (see GOGC and GOMEMLIMIT).

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -113,6 +114,37 @@ func ExampleListener_idleSince() {
 	// hello <nil>
 	// hello <nil>
 	// true
+}
+
+// An echo of datagrams.
+func ExamplePacketListener() {
+	server := &service.PacketListener{
+		Address: "127.0.0.1:0",
+		Handler: func(c *listener.PacketConn, in []netpoll.Packet) {
+			for i := range in {
+				_ = c.Reply(&in[i], in[i].Data) // an error means that the answer is dropped, as the network may drop it
+			}
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(*act.Scheduler) error {
+		go func() {
+			defer cancel()
+			c, err := net.Dial("udp", server.Addr().String())
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			fmt.Fprint(c, "hello")
+			answer := make([]byte, 100)
+			n, _ := c.Read(answer)
+			fmt.Println(string(answer[:n]))
+		}()
+		return nil
+	}))
+	// Output:
+	// hello
+	// <nil>
 }
 
 // client prints what a server says, and then ends it.
