@@ -22,9 +22,9 @@ func (l *Limiter) Take(c *listener.Conn) (wait time.Duration) {
 }
 
 // Admit counts a packet of a source, and reports whether the source has not sent too many: otherwise the packet should be
-// dropped. Packets count as Messages do. [service.PacketListener] has a field for it. A client can give any address as the source of
-// its packets, unless the networks between refuse that: then other sources are forgotten early (see Remembered). Admit is called on
-// the thread of s.
+// dropped. Packets count as Messages do. [service.PacketListener] has a field for it. A client can give any address as the source
+// of its packets, unless the networks between refuse that: then other sources are forgotten early (see Remembered). Admit is
+// called on the thread of s.
 //
 // [service.PacketListener]: https://pkg.go.dev/github.com/daimon-go/daimon/service#PacketListener
 func (l *Limiter) Admit(s *act.Scheduler, from netip.Addr) bool {

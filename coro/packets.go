@@ -11,8 +11,9 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// PacketConn is a conversation by datagrams: a [listener.Peer] as a net.Conn and a net.PacketConn, whose reads seem to block. Writes
-// never wait. What is said at [Conn] of goroutines, and of 16 calls in a turn, holds here too. [ServePeer] makes PacketConns.
+// PacketConn is a conversation by datagrams: a [listener.Peer] as a net.Conn and a net.PacketConn, whose reads seem to block.
+// Writes never wait. What is said at [Conn] of goroutines, and of 16 calls in a turn, holds here too. [ServePeer] makes
+// PacketConns.
 type PacketConn struct {
 	peer     *listener.Peer
 	co       *Co
@@ -25,8 +26,9 @@ var (
 	_ net.PacketConn = (*PacketConn)(nil)
 )
 
-// ServePeer returns a handler that runs f as a coroutine for each peer, for service.Peers. When f returns, the conversation has ended.
-// Reads return net.ErrClosed when the service ends the conversation; if f then returns that error, the task has not failed.
+// ServePeer returns a handler that runs f as a coroutine for each peer, for service.Peers. When f returns, the conversation has
+// ended. Reads return net.ErrClosed when the service ends the conversation; if f then returns that error, the task has not
+// failed.
 func ServePeer(f func(*PacketConn) error) func(*listener.Peer) act.Action {
 	if f == nil {
 		panic("coro: ServePeer without a function")
@@ -36,15 +38,15 @@ func ServePeer(f func(*PacketConn) error) func(*listener.Peer) act.Action {
 	}
 }
 
-// PacketConn returns a PacketConn over p, which [listener.DialPackets] may have made, for the coroutines of co's task. The owner of p
-// still has to close it.
+// PacketConn returns a PacketConn over p, which [listener.DialPackets] may have made, for the coroutines of co's task. The owner
+// of p still has to close it.
 func (co *Co) PacketConn(p *listener.Peer) *PacketConn { return &PacketConn{peer: p, co: co} }
 
 // Co returns the coroutine that the PacketConn was made for.
 func (c *PacketConn) Co() *Co { return c.co }
 
-// Read waits for a packet and copies what fits into p; the rest of the packet is lost. The error is net.ErrClosed when the conversation
-// has ended, os.ErrDeadlineExceeded, an error of the kernel, or one that stops the body from waiting (see [Co]).
+// Read waits for a packet and copies what fits into p; the rest of the packet is lost. The error is net.ErrClosed when the
+// conversation has ended, os.ErrDeadlineExceeded, an error of the kernel, or one that stops the body from waiting (see [Co]).
 func (c *PacketConn) Read(p []byte) (int, error) {
 	co := c.co.Caller()
 	for {

@@ -28,20 +28,21 @@ import (
 // Handler or Peers, and pass the method Setup to act.Run. A PacketListener is used by pointer, by one Group at a time, and its
 // fields must not be changed from Setup on.
 //
-// Each scheduler has a socket of its own, and the kernel gives all packets of a peer to the same one, as long as their number stays
-// the same. Only the first scheduler has a socket if it is a Unix socket, if there are Groups or Options.Broadcast is set, since
-// each socket would get those packets, and on macOS, NetBSD and OpenBSD, which do not spread packets.
+// Each scheduler has a socket of its own, and the kernel gives all packets of a peer to the same one, as long as their number
+// stays the same. Only the first scheduler has a socket if it is a Unix socket, if there are Groups or Options.Broadcast is set,
+// since each socket would get those packets, and on macOS, NetBSD and OpenBSD, which do not spread packets.
 //
-// When shutdown begins, the service receives the packets that have arrived, at most 4096 for each socket, and no more. Conversations
-// end, and the socket is closed when the answers have left. What is said of Unix sockets at [Listener] holds here too.
+// When shutdown begins, the service receives the packets that have arrived, at most 4096 for each socket, and no more.
+// Conversations end, and the socket is closed when the answers have left. What is said of Unix sockets at [Listener] holds here
+// too.
 type PacketListener struct {
 	// Name is as in [Listener].
 	Name string
 	// Address is "host:port", or "unix:" and a path, as in [Listener].
 	Address string
-	// Handler is called with the packets that have come: with up to 64 of them, or more if the network card has coalesced some. They
-	// are lent for the call. It answers with the methods of c, must not block, and is for servers whose packets have nothing to do with
-	// each other. A panic is logged and counted, and ends neither the service nor the packets that come later.
+	// Handler is called with the packets that have come: with up to 64 of them, or more if the network card has coalesced some.
+	// They are lent for the call. It answers with the methods of c, must not block, and is for servers whose packets have nothing
+	// to do with each other. A panic is logged and counted, and ends neither the service nor the packets that come later.
 	Handler func(c *listener.PacketConn, in []netpoll.Packet)
 	// Peers is for servers that have a conversation with each client.
 	Peers Peers
@@ -50,8 +51,8 @@ type PacketListener struct {
 	// Groups are multicast groups that the socket joins: "224.0.0.251", or with a network interface "224.0.0.251%eth0" or
 	// "ff02::fb%eth0". Without one the kernel chooses it.
 	Groups []string
-	// Admit, if not nil, reports whether a packet of UDP may go to the Handler or to a conversation, by the address that it has come
-	// from. Others are counted and dropped. See admission.Limiter.Admit.
+	// Admit, if not nil, reports whether a packet of UDP may go to the Handler or to a conversation, by the address that it has
+	// come from. Others are counted and dropped. See admission.Limiter.Admit.
 	Admit func(s *act.Scheduler, source netip.Addr) bool
 	// Mode, Owner and Group are as in [Listener].
 	Mode         fs.FileMode
@@ -213,7 +214,8 @@ func (x *receiver) join() bool {
 	}
 	x.options.Addr, x.options.Sibling = v.addr, v.demons[i].socket
 	if err := x.open(nil); err != nil {
-		x.home.Logger().Warn("a scheduler receives no packets", zap.Int("scheduler", x.home.Index()), zap.Stringer("at", v.addr), zap.Error(err))
+		x.home.Logger().Warn("a scheduler receives no packets",
+			zap.Int("scheduler", x.home.Index()), zap.Stringer("at", v.addr), zap.Error(err))
 		return false
 	}
 	return true

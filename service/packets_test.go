@@ -163,13 +163,15 @@ func (w *world) passes(c *servertest.Clock, d time.Duration) {
 	}
 }
 
+type clock = servertest.Clock
+
 func TestConversations(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		of   service.Peers
-		play func(w *world, c *servertest.Clock, a, b, c2 caller)
+		play func(w *world, c *clock, a, b, c2 caller)
 	}{
-		{"each has a state of its own, and begins anew when its action has finished", service.Peers{}, func(w *world, _ *servertest.Clock, a, b, _ caller) {
+		{"each has a state of its own, and begins anew when its action has finished", service.Peers{}, func(w *world, _ *clock, a, b, _ caller) {
 			for i := range 5 {
 				a.send("a")
 				b.send("b")
@@ -181,7 +183,7 @@ func TestConversations(t *testing.T) {
 			b.asks("b", "6 b")
 			a.asks("a", "1 a")
 		}},
-		{"an idle one ends", service.Peers{}, func(w *world, c *servertest.Clock, a, b, _ caller) {
+		{"an idle one ends", service.Peers{}, func(w *world, c *clock, a, b, _ caller) {
 			a.asks("a", "1 a")
 			b.asks("b", "1 b")
 			w.passes(c, time.Minute-1)
@@ -194,7 +196,7 @@ func TestConversations(t *testing.T) {
 			w.passes(c, time.Hour)
 			require.Zero(t, w.packetsRow(0).Peers)
 		}},
-		{"one more than there may be ends the one that has been idle for longest", service.Peers{Max: 2}, func(w *world, _ *servertest.Clock, a, b, c caller) {
+		{"one more than there may be ends the one that has been idle for longest", service.Peers{Max: 2}, func(w *world, _ *clock, a, b, c caller) {
 			a.asks("a", "1 a")
 			b.asks("b", "1 b")
 			a.asks("a", "2 a")
@@ -205,7 +207,7 @@ func TestConversations(t *testing.T) {
 			require.EqualValues(t, 2, w.packetsRow(0).Evicted)
 			require.Equal(t, 2, w.packetsRow(0).Peers)
 		}},
-		{"a slow one loses what it has no room for, and holds up no other", service.Peers{Mailbox: 3}, func(w *world, _ *servertest.Clock, a, b, _ caller) {
+		{"a slow one loses what it has no room for, and holds up no other", service.Peers{Mailbox: 3}, func(w *world, _ *clock, a, b, _ caller) {
 			a.asks("slow", "1 slow")
 			for i := range 5 {
 				a.send(fmt.Sprint(i))
@@ -219,7 +221,7 @@ func TestConversations(t *testing.T) {
 			a.asks("a", "5 a")
 			require.EqualValues(t, 2, w.packetsRow(0).Lost)
 		}},
-		{"what an action leaves is lost", service.Peers{}, func(w *world, _ *servertest.Clock, a, b, _ caller) {
+		{"what an action leaves is lost", service.Peers{}, func(w *world, _ *clock, a, b, _ caller) {
 			w.On(0, func(*act.Scheduler) { // both come in one batch
 				a.send("bye")
 				a.send("a")
@@ -229,7 +231,7 @@ func TestConversations(t *testing.T) {
 			a.hearsNothing()
 			require.EqualValues(t, 1, w.packetsRow(0).Lost)
 		}},
-		{"one that panics ends alone", service.Peers{}, func(w *world, _ *servertest.Clock, a, b, _ caller) {
+		{"one that panics ends alone", service.Peers{}, func(w *world, _ *clock, a, b, _ caller) {
 			b.asks("b", "1 b")
 			a.asks("panic", "1 panic")
 			b.asks("b", "2 b")
@@ -238,11 +240,11 @@ func TestConversations(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var clock servertest.Clock
+			var c clock
 			row.of.Handler = counts
 			v := &service.PacketListener{Address: loopback, Peers: row.of}
-			w := begin(t, act.Config{Schedulers: 1, Clock: &clock}, v.Setup)
-			row.play(w, &clock, dialPackets(t, v.Addr()), dialPackets(t, v.Addr()), dialPackets(t, v.Addr()))
+			w := begin(t, act.Config{Schedulers: 1, Clock: &c}, v.Setup)
+			row.play(w, &c, dialPackets(t, v.Addr()), dialPackets(t, v.Addr()), dialPackets(t, v.Addr()))
 			require.NoError(t, w.order(servertest.Drain), "conversations end with the service")
 		})
 	}
@@ -250,7 +252,8 @@ func TestConversations(t *testing.T) {
 
 // A sender without a name could not be answered.
 func TestUnixSendersWithoutANameHaveNoConversation(t *testing.T) {
-	v := &service.PacketListener{Address: "unix:" + filepath.Join(servertest.ShortDir(t), "s"), Peers: service.Peers{Handler: counts}}
+	address := "unix:" + filepath.Join(servertest.ShortDir(t), "s")
+	v := &service.PacketListener{Address: address, Peers: service.Peers{Handler: counts}}
 	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
 	nameless, err := net.Dial("unixgram", v.Addr().String())
 	require.NoError(t, err)

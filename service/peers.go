@@ -16,18 +16,18 @@ import (
 // Peers are the conversations of a [PacketListener]: a task for each address that sends packets. A packet of an address without a
 // conversation begins one. Packets of a Unix socket without a name are dropped, since nobody could answer them.
 type Peers struct {
-	// Handler returns the action of a conversation. It is called in the first turn of the task, when the first packet has come. When
-	// the action has finished, the conversation has ended, and packets that it has not taken are dropped: a later packet begins
-	// another conversation. The same holds if Handler returns nil. Failing with net.ErrClosed after the conversation has ended is
-	// no failure.
+	// Handler returns the action of a conversation. It is called in the first turn of the task, when the first packet has come.
+	// When the action has finished, the conversation has ended, and packets that it has not taken are dropped: a later packet
+	// begins another conversation. The same holds if Handler returns nil. Failing with net.ErrClosed after the conversation has
+	// ended is no failure.
 	Handler func(p *listener.Peer) act.Action
 	// Idle is how long no packet may come before the conversation ends: Receive returns net.ErrClosed. 0 means a minute.
 	Idle time.Duration
-	// Max bounds the conversations of each socket. At the bound a new one ends the one from which no packet has come for longest. 0
-	// means 65,536.
+	// Max bounds the conversations of each socket. At the bound a new one ends the one from which no packet has come for longest.
+	// 0 means 65,536.
 	Max int
-	// Mailbox bounds the packets of a conversation that the action has not taken. Beyond it new ones are dropped. 0 means 64. Their
-	// bytes count towards the listener.Budget: while that is used up, all new packets are dropped.
+	// Mailbox bounds the packets of a conversation that the action has not taken. Beyond it new ones are dropped. 0 means 64.
+	// Their bytes count towards the listener.Budget: while that is used up, all new packets are dropped.
 	Mailbox int
 }
 

@@ -55,7 +55,7 @@ func (o *OS) Receives() int {
 }
 
 // Count returns how many calls of that name were made since the last Forget: "accept", "add", "close", "closewrite",
-// "interrupt", "receive", "reset", "send", "sendfile", "wait", and "gathered" for sends of two parts.
+// "interrupt", "receive", "reset", "send", "sendfile", "sendpackets", "wait", and "gathered" for sends of two parts.
 func (o *OS) Count(call string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,6 +156,14 @@ func (o *OS) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	n, err := o.System.SendFile(fd, f, offset, n)
 	o.moved("sendfile", n)
 	return n, err
+}
+
+// SendPackets sends packets, unless Fail returns an error.
+func (o *OS) SendPackets(fd int, b *netpoll.PacketBuffer, all []netpoll.Packet) (int, error) {
+	if err := o.call("sendpackets", fd); err != nil {
+		return 0, err
+	}
+	return o.System.SendPackets(fd, b, all)
 }
 
 // CloseWrite closes the sending side, unless Fail returns an error.
