@@ -30,5 +30,5 @@
 //
 // For the race detector, sends and receives synchronize as in package net: a goroutine's actions before it sends happen
 // before another goroutine's actions after it has received. As there, Accept, connecting and the end of a stream do not
-// synchronize.
+// synchronize. Of datagrams this holds on Linux only.
 package netpoll

@@ -37,7 +37,7 @@ type PacketOptions struct {
 	// Broadcast allows to send to broadcast addresses (SO_BROADCAST).
 	Broadcast bool
 	// DontFragment sets the bit of that name on what is sent, and has the system refuse larger packets with EMSGSIZE
-	// (IP_PMTUDISC_PROBE on Linux, IP_DONTFRAG elsewhere).
+	// (IP_PMTUDISC_PROBE on Linux, IP_DONTFRAG elsewhere). NetBSD and OpenBSD have it for IPv6 only: ENOPROTOOPT.
 	DontFragment bool
 	// DSCP is the class of service of what is sent, below 64 (RFC 2474).
 	DSCP uint8
@@ -81,7 +81,7 @@ func (System) DialUDP(addr netip.AddrPort, o PacketOptions) (fd int, err error) 
 	return dialUDP(addr, o)
 }
 
-// ListenUnixgram opens a Unix datagram socket at path: see [System.ListenUnix].
+// ListenUnixgram opens a Unix datagram socket at path: see [System.ListenUnix]. Packets may come before prepare is called.
 func (System) ListenUnixgram(path string, o PacketOptions, prepare func(path string) error) (fd int, err error) {
 	return listenUnixgram(path, o, prepare)
 }
@@ -119,5 +119,5 @@ func (System) SetMember(fd int, group netip.Addr, ifname string, member bool) er
 }
 
 // PacketsDropped returns how many packets the kernel has dropped because the buffer of the socket was full; 0 where the system
-// does not say (only Linux does).
+// does not say (only Linux does). Coalesced ones that are dropped together count as one.
 func (System) PacketsDropped(fd int) uint64 { return packetsDropped(fd) }

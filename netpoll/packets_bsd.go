@@ -79,6 +79,8 @@ func packetTo(p *Packet) (unix.Sockaddr, error) {
 	case ip.Is6(): // IPv4 mapped too
 		id, err := zoneID(ip.Zone())
 		return &unix.SockaddrInet6{Addr: ip.As16(), Port: port, ZoneId: id}, err
+	case !fits(p.Path):
+		return nil, unix.ENAMETOOLONG
 	case p.Path != "":
 		return &unix.SockaddrUnix{Name: p.Path}, nil
 	}

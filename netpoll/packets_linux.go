@@ -80,7 +80,7 @@ type packetCalls struct {
 	used    int    // headers of in that the kernel has changed
 	path    string // of the latest sender
 	zones   []zone
-	ungroup bool // the kernel takes no groups, or their way does not
+	alone   int // packets of so many bytes, or more, form no groups: the kernel has refused one; 0: all do
 }
 
 type zone struct {
@@ -245,23 +245,29 @@ func (b *PacketBuffer) addZone(z zone) zone {
 }
 
 func sendPackets(fd int, b *PacketBuffer, all []Packet) (int, error) {
-	n, group, err := b.send(fd, all, !b.calls.ungroup)
-	switch err {
-	case unix.EIO, unix.EINVAL, unix.EMSGSIZE:
+	n, group, refused := b.send(fd, all, b.calls.alone)
+	switch refused {
+	case unix.EIO, unix.EINVAL, unix.EMSGSIZE: // the interface takes no groups; a segment is too long for it; or a packet is wrong
 		if group > 1 {
-			if n, _, err = b.send(fd, all[:group], false); n > 0 {
-				b.calls.ungroup = true
+			n, _, err := b.send(fd, all[:group], 1)
+			switch {
+			case n == 0:
+			case refused == unix.EIO:
+				b.calls.alone = 1
+			default:
+				b.calls.alone = len(all[0].Data)
 			}
+			return n, err
 		}
 	}
-	return n, err
+	return n, refused
 }
 
 // mostInGroup bounds the bytes of a group: what an IPv4 packet of the largest size has room for.
 const mostInGroup = 65507
 
 // send returns how many packets were sent. group is how many the first message has.
-func (b *PacketBuffer) send(fd int, all []Packet, groups bool) (sent, group int, err error) {
+func (b *PacketBuffer) send(fd int, all []Packet, alone int) (sent, group int, err error) {
 	if b.calls.out == nil {
 		b.calls.out = new(messages)
 	}
@@ -269,11 +275,7 @@ func (b *PacketBuffer) send(fd int, all []Packet, groups bool) (sent, group int,
 	all = all[:min(len(all), PacketsAtOnce)]
 	class := -1
 	for parts < len(all) {
-		size := 1
-		if groups {
-			size = groupOf(all[parts:])
-		}
-		p := &all[parts]
+		p, size := &all[parts], groupOf(all[parts:], alone)
 		if p.ECN != 0 && class < 0 {
 			class, _ = unix.GetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS) // the class of a packet takes its place
 		}
@@ -307,10 +309,10 @@ func (b *PacketBuffer) send(fd int, all []Packet, groups bool) (sent, group int,
 }
 
 // groupOf returns how many packets can leave as segments of one message (udp(7), UDP_SEGMENT).
-func groupOf(all []Packet) int {
+func groupOf(all []Packet, alone int) int {
 	p := &all[0]
 	size, total := len(p.Data), len(p.Data)
-	if size == 0 || p.Path != "" {
+	if size == 0 || alone > 0 && size >= alone || p.Path != "" {
 		return 1
 	}
 	n := 1
@@ -381,12 +383,10 @@ func (b *PacketBuffer) message(i int, p *Packet, group, class int) error {
 		copy(at, ip[:])
 		binary.NativeEndian.PutUint32(at[16:], id)
 	}
-	if p.ECN != 0 {
-		level, kind := int32(unix.IPPROTO_IPV6), int32(unix.IPV6_TCLASS)
-		if p.Peer.Addr().Unmap().Is4() {
-			level, kind = unix.IPPROTO_IP, unix.IP_TOS
-		}
-		binary.NativeEndian.PutUint32(m.put(i, &n, level, kind, 4), uint32(class&^3)|uint32(p.ECN&3))
+	if p.ECN != 0 { // each version passes over what is for the other
+		tos := uint32(class&^3) | uint32(p.ECN&3)
+		binary.NativeEndian.PutUint32(m.put(i, &n, unix.IPPROTO_IP, unix.IP_TOS, 4), tos)
+		binary.NativeEndian.PutUint32(m.put(i, &n, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, 4), tos)
 	}
 	if group > 1 {
 		binary.NativeEndian.PutUint16(m.put(i, &n, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2), uint16(len(p.Data)))

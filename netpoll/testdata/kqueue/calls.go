@@ -15,12 +15,16 @@ func Accept(fd int) (int, linux.Sockaddr, error) {
 	return n, sa, err
 }
 
-// SendmsgN refuses what Darwin refuses.
+// SendmsgN refuses what Darwin refuses, and a packet to a Unix socket without room as the BSDs do.
 func SendmsgN(fd int, p, oob []byte, to linux.Sockaddr, flags int) (int, error) {
 	if len(p) > math.MaxInt32 {
 		return -1, linux.EINVAL
 	}
-	return linux.SendmsgN(fd, p, oob, to, flags)
+	n, err := linux.SendmsgN(fd, p, oob, to, flags)
+	if _, unix := to.(*linux.SockaddrUnix); unix && err == linux.EAGAIN {
+		err = linux.ENOBUFS
+	}
+	return n, err
 }
 
 // SendmsgBuffers refuses what Darwin refuses.
@@ -38,18 +42,24 @@ func SendmsgBuffers(fd int, parts [][]byte, oob []byte, to linux.Sockaddr, flags
 // What the systems have alike.
 
 type (
-	Sockaddr = linux.Sockaddr
-	Timespec = linux.Timespec
+	IPMreq        = linux.IPMreq
+	Sockaddr      = linux.Sockaddr
+	SockaddrInet4 = linux.SockaddrInet4
+	SockaddrInet6 = linux.SockaddrInet6
+	SockaddrUnix  = linux.SockaddrUnix
+	Timespec      = linux.Timespec
 )
 
 const (
-	EBADF     = linux.EBADF
-	EEXIST    = linux.EEXIST
-	EINTR     = linux.EINTR
-	EINVAL    = linux.EINVAL
-	ENOTCONN  = linux.ENOTCONN
-	ENOENT    = linux.ENOENT
-	ETIMEDOUT = linux.ETIMEDOUT
+	EBADF        = linux.EBADF
+	EEXIST       = linux.EEXIST
+	EINTR        = linux.EINTR
+	EINVAL       = linux.EINVAL
+	ENAMETOOLONG = linux.ENAMETOOLONG
+	ENODEV       = linux.ENODEV
+	ENOTCONN     = linux.ENOTCONN
+	ENOENT       = linux.ENOENT
+	ETIMEDOUT    = linux.ETIMEDOUT
 
 	O_CLOEXEC     = linux.O_CLOEXEC
 	O_NONBLOCK    = linux.O_NONBLOCK
@@ -58,6 +68,20 @@ const (
 	SOCK_NONBLOCK = linux.SOCK_NONBLOCK
 	SOCK_STREAM   = linux.SOCK_STREAM
 
+	AF_INET             = linux.AF_INET
+	AF_INET6            = linux.AF_INET6
+	IPPROTO_IP          = linux.IPPROTO_IP
+	IPPROTO_IPV6        = linux.IPPROTO_IPV6
+	IPV6_DONTFRAG       = linux.IPV6_DONTFRAG
+	IPV6_MULTICAST_HOPS = linux.IPV6_MULTICAST_HOPS
+	IPV6_TCLASS         = linux.IPV6_TCLASS
+	IP_ADD_MEMBERSHIP   = linux.IP_ADD_MEMBERSHIP
+	IP_DONTFRAG         = linux.IP_MTU_DISCOVER
+	IP_DROP_MEMBERSHIP  = linux.IP_DROP_MEMBERSHIP
+	IP_MULTICAST_TTL    = linux.IP_MULTICAST_TTL
+	IP_TOS              = linux.IP_TOS
+	MSG_TRUNC           = linux.MSG_TRUNC
+
 	MSG_NOSIGNAL  = linux.MSG_NOSIGNAL
 	TCP_KEEPALIVE = linux.TCP_KEEPIDLE
 	TCP_KEEPIDLE  = linux.TCP_KEEPIDLE
@@ -65,14 +89,16 @@ const (
 )
 
 var (
-	CloseOnExec    = linux.CloseOnExec
-	Getpeername    = linux.Getpeername
-	Getsockname    = linux.Getsockname
-	NsecToTimespec = linux.NsecToTimespec
-	Pipe2          = linux.Pipe2
-	Read           = linux.Read
-	SetNonblock    = linux.SetNonblock
-	Shutdown       = linux.Shutdown
-	Socket         = linux.Socket
-	Write          = linux.Write
+	CloseOnExec      = linux.CloseOnExec
+	Getpeername      = linux.Getpeername
+	Getsockname      = linux.Getsockname
+	NsecToTimespec   = linux.NsecToTimespec
+	Pipe2            = linux.Pipe2
+	Read             = linux.Read
+	Recvmsg          = linux.Recvmsg
+	SetNonblock      = linux.SetNonblock
+	SetsockoptIPMreq = linux.SetsockoptIPMreq
+	Shutdown         = linux.Shutdown
+	Socket           = linux.Socket
+	Write            = linux.Write
 )
