@@ -217,8 +217,11 @@ func logAddresses(log *zap.Logger, services []Service) {
 		if socket, ok := v.(interface{ Addr() net.Addr }); ok {
 			if addr := socket.Addr(); addr != nil {
 				text := addr.String()
-				if addr.Network() == "unix" {
+				switch addr.Network() {
+				case "unix", "unixgram":
 					text = unixPrefix + text
+				case "udp":
+					text = "udp " + text
 				}
 				log.Info("listening on " + text)
 			}
