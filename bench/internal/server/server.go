@@ -33,6 +33,7 @@ type Process struct {
 	Anywhere bool     // on all CPUs; otherwise see cpus
 	Workers  int      // further processes that it runs; Start waits for them
 	Further  []string // addresses where it listens as well; Start waits for them
+	UDP      bool     // it receives datagrams, and need not listen
 	Port     int      // chosen by Start
 	PID      int      // set by Start
 
@@ -153,6 +154,13 @@ func (s *Process) await(ended <-chan struct{}) error {
 }
 
 func (s *Process) ready() error {
+	if s.UDP {
+		if c, err := net.ListenPacket("udp", s.Addr()); err == nil {
+			c.Close()
+			return fmt.Errorf("%s has no socket of UDP", s.Name)
+		}
+		return nil
+	}
 	for _, at := range append([]string{s.Addr()}, s.Further...) {
 		c, err := net.Dial("tcp", at)
 		if err != nil {
@@ -169,8 +177,14 @@ func (s *Process) ready() error {
 // Stop ends the process and waits for it.
 func (s *Process) Stop() { s.end() }
 
-// family is the process and its children.
-func (s *Process) family() []int { return append([]int{s.PID}, Children(s.PID)...) }
+// family is the process, its children, and theirs.
+func (s *Process) family() []int {
+	all := []int{s.PID}
+	for i := 0; i < len(all); i++ {
+		all = append(all, Children(all[i])...)
+	}
+	return all
+}
 
 // Children returns the children of a process: proc_pid_task(5), "children". A kernel without that file has
 // CONFIG_PROC_CHILDREN switched off; there a server with workers is refused by Start, not measured by half.

@@ -1,4 +1,4 @@
-// load [-all] PORT CONNS CPU: closed-loop clients that know what they will hear. Each connection sends its next
+// load [-all] [-udp] PORT CONNS CPU: closed-loop clients that know what they will hear. Each connection sends its next
 // message when the answer to its last one is there as a whole, and compares every byte. What a message
 // holds is no matter here: bytes to be echoed, a request, sixteen requests.
 //
@@ -14,7 +14,8 @@
 // The end of input ends it. It works by number, not by time, so that two servers do the same work.
 // CPU -1 leaves it to the kernel where to run.
 //
-// With -all an exchange is a message of the first connection, and its answer to each of the connections.
+// With -all an exchange is a message of the first connection, and its answer to each of the connections. With -udp each message
+// and each answer is a datagram, and a connection is a socket.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ struct client {
 
 static int say, hear, phases, period, hole, hole_len, apart, opening; // see above
 static char *message, *answer, *request;
-static int conns, epoll, all;
+static int conns, epoll, all, udp;
 static struct client *clients;
 static char *buffer; // for one byte more than an answer has
 static long unsent, unanswered;
@@ -202,10 +203,11 @@ static void dial(struct client *c, int port)
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = c};
 	int one = 1;
-	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	c->fd = socket(AF_INET, (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof to))
 		die("load: connect");
-	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (!udp)
+		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	if (opening)
 		switch_protocols(c->fd);
 	c->sent = say; // nothing under way
@@ -279,8 +281,10 @@ int main(int argc, char **argv)
 	char **arg = argv + 1;
 	if ((all = argc > 1 && !strcmp(*arg, "-all")))
 		arg++;
+	if ((udp = arg < argv + argc && !strcmp(*arg, "-udp")))
+		arg++;
 	if (argv + argc - arg != 3 || (conns = atoi(arg[1])) < 1) {
-		fprintf(stderr, "usage: load [-all] PORT CONNS CPU\n");
+		fprintf(stderr, "usage: load [-all] [-udp] PORT CONNS CPU\n");
 		return 2;
 	}
 	if (atoi(arg[2]) >= 0)
