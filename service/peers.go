@@ -18,8 +18,8 @@ import (
 type Peers struct {
 	// Handler returns the action of a conversation. It is called in the first turn of the task, when the first packet has come.
 	// When the action has finished, the conversation has ended, and packets that it has not taken are dropped: a later packet
-	// begins another conversation. The same holds if Handler returns nil. Failing with net.ErrClosed after the conversation has
-	// ended is no failure.
+	// begins another conversation. The same holds if Handler returns nil. If the action fails with net.ErrClosed after
+	// the conversation has ended, that counts as Done.
 	Handler func(p *listener.Peer) act.Action
 	// Idle is how long no packet may come before the conversation ends: Receive returns net.ErrClosed. 0 means a minute.
 	Idle time.Duration
