@@ -22,7 +22,12 @@ func TestBytesOrderWhatBothEndsDo(t *testing.T) {
 		"sendfile": {func(fd int) (int, error) { return sys.SendFile(fd, f, 0, 1) }, read},
 		"receive":  {func(fd int) (int, error) { return syscall.Write(fd, one) }, receive},
 		"both":     {func(fd int) (int, error) { return sys.Send(fd, nil, one) }, receive},
+		"packets": {func(fd int) (int, error) { return sys.SendPackets(fd, new(PacketBuffer), []Packet{{Data: one}}) },
+			func(fd int) (int, error) { in, _, err := sys.ReceivePackets(fd, new(PacketBuffer)); return len(in), err }},
 	} {
+		if name == "packets" && !sendsFromLocal {
+			continue // only Linux orders them
+		}
 		for network, pair := range pairs {
 			t.Run(name+", "+network, func(t *testing.T) {
 				from, to := pair(t)
