@@ -22,8 +22,7 @@ type packetSocket struct {
 	n        *internet
 	id       uint64
 	holder   holder
-	at       place
-	to       place // what it was dialled to
+	at, to   place // to: what it was dialled to
 	queue    fifo[packet]
 	queued   int // sizes of queue
 	capacity int // of these
@@ -82,15 +81,11 @@ func (n *internet) openPackets(h holder, at, to place, first bool) (*packetSocke
 
 // receivers returns the sockets that fit best. The sockets of a port are siblings.
 func (n *internet) receivers(to, from place) (all []*packetSocket) {
-	for _, ip := range takers(to.Addr()) {
-		best := place{netip.AddrPortFrom(ip, to.Port()), to.path}
+	for ips := takers(to.Addr()); all == nil && len(ips) > 0; ips = ips[1:] {
 		for _, s := range n.packets {
-			if s.at == best && (s.to == place{} || s.to == from) {
+			if s.at == (place{netip.AddrPortFrom(ips[0], to.Port()), to.path}) && (s.to == place{} || s.to == from) {
 				all = append(all, s)
 			}
-		}
-		if all != nil {
-			break
 		}
 	}
 	return all
@@ -213,17 +208,13 @@ func (s *packetSocket) take(most int) (in []netpoll.Packet, err error) {
 		err = syscall.EAGAIN
 	}
 	for err == nil && len(in) < most && len(s.queue) > 0 {
-		in = append(in, s.pop().Packet)
+		p := s.queue.pop()
+		in = append(in, p.Packet)
+		if s.queued -= p.size(); p.to.path != "" {
+			p.sender.gone(p)
+		}
 	}
 	return in, err
-}
-
-func (s *packetSocket) pop() packet {
-	p := s.queue.pop()
-	if s.queued -= p.size(); p.to.path != "" {
-		p.sender.gone(p)
-	}
-	return p
 }
 
 // levels is what poll reports (datagram_poll).
@@ -285,26 +276,24 @@ func (p place) net() net.Addr {
 
 // Options have no effect, and there are no groups.
 func (v *view) ListenUDP(at netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
-	return v.openPackets(place{AddrPort: at}, place{}, true)
+	return v.open(place{at, ""}, place{}, true)
 }
-
 func (v *view) JoinUDP(at netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
-	return v.openPackets(place{AddrPort: at}, place{}, false)
+	return v.open(place{at, ""}, place{}, false)
 }
-
 func (v *view) DialUDP(to netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
-	return v.openPackets(place{}, place{AddrPort: to}, false)
+	return v.open(place{}, place{to, ""}, false)
 }
 
 func (v *view) ListenUnixgram(path string, _ netpoll.PacketOptions, _ func(string) error) (int, error) {
-	return v.openPackets(place{path: path}, place{}, true)
+	return v.open(place{path: path}, place{}, true)
 }
 
 func (v *view) DialUnixgram(path string, _ netpoll.PacketOptions) (int, error) {
-	return v.openPackets(place{}, place{path: path}, false)
+	return v.open(place{}, place{path: path}, false)
 }
 
-func (v *view) openPackets(at, to place, first bool) (int, error) {
+func (v *view) open(at, to place, first bool) (int, error) {
 	f, err := &file{k: v.kernel, fd: -1}, error(nil)
 	if f.packets, err = v.w.net.openPackets(f, at, to, first); err == nil {
 		v.install(f)
@@ -313,30 +302,22 @@ func (v *view) openPackets(at, to place, first bool) (int, error) {
 }
 
 func (v *view) SetMember(int, netip.Addr, string, bool) error { return nil }
-
-func (v *view) PacketAddr(fd int) net.Addr {
-	_, s := v.packets(fd, "local address")
-	return s.localAddr()
-}
-
-func (v *view) PacketsDropped(fd int) uint64 {
-	_, s := v.packets(fd, "packets dropped")
-	return s.dropped
-}
+func (v *view) PacketAddr(fd int) net.Addr                    { return v.packets(fd, "local address").packets.localAddr() }
+func (v *view) PacketsDropped(fd int) uint64                  { return v.packets(fd, "packets dropped").packets.dropped }
 
 // packets is get for calls on sockets for datagrams.
-func (v *view) packets(fd int, what string) (*file, *packetSocket) {
+func (v *view) packets(fd int, what string) *file {
 	f := v.get(fd, what)
 	if f.packets == nil {
 		v.w.Errorf("%v: %s, but it is not a socket for datagrams", f, what)
-		return f, &packetSocket{n: &v.w.net, closed: true}
+		f = &file{k: v.kernel, fd: fd, packets: &packetSocket{n: &v.w.net, holder: f, closed: true}}
 	}
-	return f, f.packets
+	return f
 }
 
 func (v *view) ReceivePackets(fd int, _ *netpoll.PacketBuffer) (in []netpoll.Packet, more bool, err error) {
-	f, s := v.packets(fd, "receive packets")
-	w, r := v.w, f.reg
+	f, w := v.packets(fd, "receive packets"), v.w
+	r, s := f.reg, f.packets
 	if r != nil && r.reported&netpoll.In == 0 { // once is right, for the last packets before an end
 		if r.vain++; r.vain > mostVain {
 			w.Errorf("%v spins: %d receives have found nothing, and no event has reported any", f, r.vain)
@@ -365,13 +346,12 @@ func (v *view) ReceivePackets(fd int, _ *netpoll.PacketBuffer) (in []netpoll.Pac
 }
 
 func (v *view) SendPackets(fd int, _ *netpoll.PacketBuffer, all []netpoll.Packet) (n int, err error) {
-	f, s := v.packets(fd, "send packets")
+	f := v.packets(fd, "send packets")
 	for n < min(len(all), netpoll.PacketsAtOnce) && err == nil && (n == 0 || !v.w.fault(shortWrite, f)) {
 		if err = syscall.EAGAIN; !v.w.fault(falseFull, f) {
-			err = s.put(all[n])
-		}
-		if err == nil {
-			n++
+			if err = f.packets.put(all[n]); err == nil {
+				n++
+			}
 		}
 	}
 	v.w.note(fdSends, f, returned(n, err), int64(len(all)))
@@ -478,9 +458,8 @@ func (k *datagrams) Await(w act.Waker) {
 }
 
 func (k *datagrams) Member(netip.Addr, string, bool) error { return nil }
-
-func (k *datagrams) Dropped() uint64          { return k.s.dropped }
-func (k *datagrams) Give()                    { k.given = true; k.waker.Wake() }
-func (k *datagrams) Close()                   { k.s.close(); k.waker.Wake() }
-func (k *datagrams) Addr() net.Addr           { return k.s.localAddr() }
-func (k *datagrams) Descriptor() (int, error) { return -1, errors.ErrUnsupported }
+func (k *datagrams) Dropped() uint64                       { return k.s.dropped }
+func (k *datagrams) Give()                                 { k.given = true; k.waker.Wake() }
+func (k *datagrams) Close()                                { k.s.close(); k.waker.Wake() }
+func (k *datagrams) Addr() net.Addr                        { return k.s.localAddr() }
+func (k *datagrams) Descriptor() (int, error)              { return -1, errors.ErrUnsupported }
