@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/price"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -150,6 +152,18 @@ func TestSourcesThatAreRememberedAreBounded(t *testing.T) {
 	_, err = l.take(keyFor("192.0.2.1"), 0)
 	require.ErrorIs(t, err, errTooFast, "those with connections are not forgotten")
 	l.release(open)
+}
+
+// Sources of packets can be forged without end.
+func TestSourcesOfPacketsAreForgotten(t *testing.T) {
+	l := &Limiter{Messages: 1, Remembered: 10}
+	s := act.New(act.Config{Clock: &servertest.Clock{}})
+	defer s.Close()
+	for i := range 1000 {
+		require.True(t, l.Admit(s, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})))
+	}
+	require.LessOrEqual(t, l.known(), 10)
+	require.EqualValues(t, l.known(), l.resting.Load())
 }
 
 func TestManySchedulersShareALimiter(t *testing.T) {
