@@ -18,8 +18,11 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
+const tunnelled = "HEADERS 1 :method=CONNECT :protocol=Line-Echo :scheme=http :authority=a :path=/switch; "
+
 // A connection and its streams say what they wait for, and how long at most.
 func TestWaitsOfHTTP2(t *testing.T) {
+	many := strings.Repeat(`DATA 1 "`+strings.Repeat("x", 9999)+`\n"; `, 4)
 	for says, want := range map[string]string{
 		"":             "the next request, for up to 1m15s",
 		prefaceAnd:     "the rest of a frame, for up to 10s",
@@ -27,6 +30,8 @@ func TestWaitsOfHTTP2(t *testing.T) {
 		cutBlock:       "the rest of a frame, for up to 10s",
 		waits:          "its streams: 1",
 		"POST 1 /":     "more of the request's body, for up to 1m0s",
+		tunnelled:      "its streams: 1, input from its peer",
+		"SETTINGS 4=0; " + tunnelled + many + "= ACK | 1 200 x-key=abc …; " + many: "its streams: 1, the end of its peer, room: 65536 bytes queued for its peer",
 	} {
 		p := newPlayer(t)
 		p.play(says)
@@ -111,7 +116,7 @@ func TestHTTP2IsCounted(t *testing.T) {
 }
 
 func TestHTTP2Tunnels(t *testing.T) {
-	const connect = "HEADERS 1 :method=CONNECT :protocol=Line-Echo :scheme=http :authority=a :path=/switch; "
+	const connect = tunnelled
 	other := func(path string, more string) string {
 		return "HEADERS 1 :method=CONNECT :protocol=line-echo :scheme=http :authority=a :path=" + path + more
 	}

@@ -296,10 +296,7 @@ func (s *stream) String() string { return s.in.name() }
 // Describe says what the handler waits for.
 func (s *stream) Describe(d *act.Description) {
 	d.Name = s.in.redacted()
-	said := d.Internals()
-	n := said.Waits.Len()
-	s.conn.conn.Describe(d) // for the peer: the connection's task says what that waits for
-	said.Waits.Truncate(n)
+	s.describeClient(d)
 	switch {
 	case s.patience.since != 0:
 		s.conn.timed(d, "more of the request's body", s.patience.since+s.patience.left)
@@ -307,6 +304,14 @@ func (s *stream) Describe(d *act.Description) {
 		s.conn.timed(d, "the client to take the response", s.pace.cut())
 	}
 	d.Of(s.handler.Action)
+}
+
+// describeClient says who the client is. What the connection waits for is said by its own task.
+func (s *stream) describeClient(d *act.Description) {
+	said := d.Internals()
+	n := said.Waits.Len()
+	s.conn.conn.Describe(d)
+	said.Waits.Truncate(n)
 }
 
 // over is called when the handler has returned. The stream stays until the client has the answer.

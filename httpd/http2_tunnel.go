@@ -9,6 +9,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -121,6 +122,21 @@ func (x *tunnel) Wake() {
 	x.end.Wake()
 	for _, r := range x.rooms {
 		r.w.Wake()
+	}
+}
+
+// Describe says what tasks wait for here. That of the stream says what its handler waits for, and so may call this one.
+func (x *tunnel) Describe(d *act.Description) {
+	x.describeClient(d)
+	said := d.Internals()
+	switch {
+	case x.end.Armed():
+		said.Waits.AddPeer(facts.EndOf, said.Peer)
+	case x.reader.Armed():
+		said.Waits.AddPeer("input from ", said.Peer)
+	}
+	if slices.ContainsFunc(x.rooms, func(r forRoom) bool { return r.w.Armed() }) {
+		said.Waits.AddRoom(x.pending(), said.Peer)
 	}
 }
 

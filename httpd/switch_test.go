@@ -67,6 +67,7 @@ func (e *lineEcho) Act(t *act.Task) act.Directive {
 			return t.Fail(io.ErrUnexpectedEOF)
 		}
 		if _, err := e.in.Conn.WriteString(strings.ToUpper(string(line)) + "\n"); err != nil {
+			_, _ = e.in.Conn.Ended(t)
 			return listener.Next(t, err)
 		}
 	}
@@ -75,6 +76,7 @@ func (e *lineEcho) Act(t *act.Task) act.Directive {
 func (e *lineEcho) Stop(*act.Task, shutdown.Order) { e.stopped = true; e.note("stopped") }
 func (e *lineEcho) Close() error                   { e.note("closed"); return nil }
 func (e *lineEcho) String() string                 { return "line echo" }
+func (e *lineEcho) Describe(d *act.Description)    { d.Of(e.in.Conn) }
 
 func (e *lineEcho) note(what string) {
 	if e.log != nil {
