@@ -83,7 +83,7 @@ http2_floods_of_pings_total     Of these, closed because of too many PING.
 http2_floods_of_window_updates_total Of these, closed because of too many WINDOW_UPDATE.
 http2_floods_of_empty_data_total Of these, closed because of too much DATA without content.
 http2_floods_of_others_total    Of these, closed because of too many frames that mean nothing.
-http2_floods_of_blocks_total    Of these, closed because a field block was far too large, or MaxHeads was reached.
+http2_floods_of_blocks_total    Of these, closed because a field block was far too large, heads repeated fields, or MaxHeads was reached.
 http2_slow_total                Streams and connections of HTTP/2 that ended because the client was too slow.
 http_handlers                   Handlers of net/http that are running.
 http_handlers_total             Handlers of net/http that were called.
