@@ -113,7 +113,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "proxy", "rpc", "tutorial", "websocket-echo",
+		"chat", "dns", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "proxy", "rpc", "tutorial", "websocket-echo",
 	}, servers)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
@@ -331,6 +332,43 @@ func TestShutdownWithPackets(t *testing.T) {
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		})
 	}
+}
+
+// What was sent has been received, or the kernel has dropped and counted it.
+func TestEveryPacketIsCounted(t *testing.T) {
+	n := tier.Choose(20_000, 200_000, 10_000_000)
+	received := 0 // on the scheduler's thread
+	var conn *listener.PacketConn
+	v := &service.PacketListener{Address: loopback, Handler: func(c *listener.PacketConn, in []netpoll.Packet) {
+		conn = c
+		received += len(in)
+	}}
+	v.Options.ReceiveBuffer = 16 << 10
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	var system netpoll.System
+	fd, err := system.DialUDP(v.Addr().(*net.UDPAddr).AddrPort(), netpoll.PacketOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, system.Close(fd)) }()
+	var b netpoll.PacketBuffer
+	batch := make([]netpoll.Packet, netpoll.PacketsAtOnce)
+	for i := range batch {
+		batch[i].Data = make([]byte, 100+i) // each is longer than the one before: the kernel counts a group that it drops as one
+	}
+	for sent := 0; sent < n; {
+		k, err := system.SendPackets(fd, &b, batch[:min(len(batch), n-sent)])
+		sent += k
+		if err != nil {
+			require.Contains(t, []error{syscall.EAGAIN, syscall.ENOBUFS}, err)
+		}
+	}
+	var counts listener.PacketCounts
+	require.Eventually(t, func() bool {
+		w.On(0, func(*act.Scheduler) { counts = conn.Counts() })
+		return int(counts.Received+counts.Dropped) == n
+	}, servertest.Timeout, time.Millisecond, "of %d: %+v", n, &counts)
+	require.EqualValues(t, received, counts.Received)
+	t.Logf("%d received, %d dropped", counts.Received, counts.Dropped)
+	require.NoError(t, w.order(servertest.Drain))
 }
 
 // As TestSocketsGoToAnotherGroup: what waits is left to the other program.

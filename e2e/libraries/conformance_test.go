@@ -19,7 +19,9 @@ func TestConnectConformance(t *testing.T) {
 	const module, runner, server = "connectrpc.com/conformance", "connectconformance", "referenceserver"
 	dir := t.TempDir()
 	command := func(name string, arguments ...string) string {
-		out, err := exec.Command(name, arguments...).CombinedOutput()
+		cmd := exec.Command(name, arguments...)
+		cmd.Env = append(os.Environ(), "GOWORK=off") // a workspace takes no -modfile
+		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)
 	}

@@ -1,16 +1,18 @@
 // Command dns is an authoritative server of DNS for one zone, over UDP and TCP on the same schedulers.
 //
-//	go run ./examples/dns -zone examples/dns/example.zone
+//	go run ./examples/dns
 //	dig @127.0.0.1 -p 5353 www.example.com
 //	dig @127.0.0.1 -p 5353 +tcp txt.example.com TXT
 //
-// With -messages-per-source a source that asks more often gets no answer over UDP, and over TCP a slower one.
+// The zone is example.zone, or the file of -zone. With -messages-per-source a source that asks more often gets no answer over UDP, and over TCP a slower one.
 package main
 
 import (
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/admission"
@@ -24,7 +26,7 @@ import (
 )
 
 func main() {
-	path := flag.String("zone", "examples/dns/example.zone", "the `file` with the records of the zone")
+	path := flag.String("zone", "", "the `file` with the records of the zone; without it example.com of this example")
 	limits := &admission.Limiter{}
 	server := program.Server{Addr: "127.0.0.1:5353", Options: []program.Option{limits, &inspect.Inspector{}}}
 	server.Parse()
@@ -32,10 +34,16 @@ func main() {
 	if err != nil {
 		cli.Exit("dns", err, 1)
 	}
-	server.Run(&service.PacketListener{Address: server.Addr, Handler: overUDP(z), Admit: limits.Admit}, server.Listen(server.Addr, overTCP(z, limits)))
+	server.Run(server.Listen(server.Addr, overTCP(z, limits)), &service.PacketListener{Address: server.Addr, Handler: overUDP(z), Admit: limits.Admit})
 }
 
+//go:embed example.zone
+var example string
+
 func load(path string) (*zone.Zone, error) {
+	if path == "" {
+		return zone.Read(strings.NewReader(example))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
