@@ -26,7 +26,7 @@ func TestEachProgramRuns(t *testing.T) {
 		{"chat", "-visitors 120 -talkers 3 -lines 6 -every 1s -max 1ns", 1, "the p99, "},
 		{"echo", "-pairs 2 -conns 10 -messages 500 -coro -plain -loops", 0, "coro/daimon"},
 		{"http", "-pairs 1 -conns 10 -requests 500 -max 0.001", 1, "is above 0.001"},
-		{"http2", "-pairs 1 -scale 0.001 -servers native,net/http,control,nethttp,inline,nginx,grpc-go", 0, "native/net/http"},
+		{"http2", "-pairs 1 -scale 0.001 -rows get,upload-tls,rpc,waiting -servers native,net/http,control,nethttp,inline,nginx,grpc-go", 0, "native/net/http"},
 		{"idle", "-strategies interrupt,busy -rounds 1 -rest 20ms -scale 0.0005", 0, "| interrupt | "},
 		{"nethttp", "-pairs 1 -scale 0.001 -apart=false -rows small1,file1m-tls,stream,upload-chunked,proxy", 0, "| proxy | "},
 		{"process", "-pairs 1 -scale 0.001", 0, "hand-off"},

@@ -52,6 +52,7 @@ func main() {
 		case "honest":
 			return honest(o.addr, o.rate, o.time)
 		}
+		fmt.Println("begun")
 		for range o.conns {
 			go attacks[o.as].run(o.addr, o.bytes/o.conns)
 		}
@@ -157,13 +158,20 @@ func (o options) beside(ctx context.Context, s *server.Process, name string, on 
 	}
 	attack := command("nice", "-n", "19", self, "-as", name, "-addr", s.Addr(), "-conns", strconv.Itoa(o.conns),
 		"-bytes", strconv.Itoa(o.bytes))
-	if err := cpu.On([]int{on}, attack.Start); err != nil {
+	begun, err := attack.StdoutPipe()
+	if err == nil {
+		err = cpu.On([]int{on}, attack.Start)
+	}
+	if err != nil {
 		return f, err
 	}
 	defer func() {
 		_ = attack.Process.Signal(syscall.SIGTERM) // it has ended if this fails
 		err = errors.Join(err, attack.Wait())
 	}()
+	if _, err := begun.Read(make([]byte, 1)); err != nil { // from then on it takes the signal
+		return f, err
+	}
 	time.Sleep(settling)
 	clients := command(self, "-as", "honest", "-addr", s.Addr(), "-rate", strconv.Itoa(o.rate), "-time", o.time.String())
 	var said strings.Builder
