@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
@@ -50,35 +49,29 @@ func (e *readiness) Packets(o engine.PacketOptions) (engine.PacketSocket, error)
 	return x, nil
 }
 
-func (x *packets) open(o engine.PacketOptions) (fd int, err error) {
+func (x *packets) open(o engine.PacketOptions) (int, error) {
 	os := x.e.os
-	if o.Inherited != 0 {
+	switch {
+	case o.Inherited != 0:
 		return o.Inherited, nil
+	case o.Dialled:
+		return os.DialPackets(o.Addr, o.PacketOptions)
+	case o.Sibling != nil:
+		return os.JoinPackets(o.Sibling.Addr(), o.PacketOptions)
 	}
 	switch at := o.Addr.(type) {
-	case *net.UDPAddr:
-		switch to := at.AddrPort(); {
-		case o.Dialled:
-			return os.DialUDP(to, o.PacketOptions)
-		case o.Sibling != nil:
-			return os.JoinUDP(o.Sibling.Addr().(*net.UDPAddr).AddrPort(), o.PacketOptions)
-		case to.Addr().IsValid():
-			return os.ListenUDP(to, o.PacketOptions)
-		default:
-			fd, err = os.ListenUDP(netip.AddrPortFrom(netip.IPv6Unspecified(), to.Port()), o.PacketOptions)
-			if errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) { // no IPv6 here
-				return os.ListenUDP(netip.AddrPortFrom(netip.IPv4Unspecified(), to.Port()), o.PacketOptions)
-			}
-			return fd, err
-		}
 	case *net.UnixAddr:
-		if o.Dialled {
-			return os.DialUnixgram(at.Name, o.PacketOptions)
-		}
 		x.path = at.Name
-		return os.ListenUnixgram(at.Name, o.PacketOptions, o.Prepare)
+	case *net.UDPAddr:
+		if at.IP == nil {
+			fd, err := os.ListenPackets(&net.UDPAddr{IP: net.IPv6unspecified, Port: at.Port}, o.PacketOptions, nil)
+			if !errors.Is(err, syscall.EAFNOSUPPORT) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+				return fd, err
+			}
+			o.Addr = &net.UDPAddr{IP: net.IPv4zero, Port: at.Port} // no IPv6 here
+		}
 	}
-	return -1, fmt.Errorf("monitor: datagrams to %T: %w", o.Addr, errors.ErrUnsupported)
+	return os.ListenPackets(o.Addr, o.PacketOptions, o.Prepare)
 }
 
 func (x *packets) Receive() ([]netpoll.Packet, error) {

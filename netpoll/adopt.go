@@ -14,10 +14,8 @@ import (
 // EPROTONOSUPPORT if it is not a stream socket, EAFNOSUPPORT if it is neither TCP nor Unix, EBADF or ENOTSOCK if it is
 // not a socket.
 func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) {
-	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+	if err := checkKind(fd, unix.SOCK_STREAM); err != nil {
 		return nil, false, err
-	} else if kind != unix.SOCK_STREAM {
-		return nil, false, unix.EPROTONOSUPPORT
 	}
 	if listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil {
 		return nil, false, err
@@ -30,6 +28,14 @@ func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) {
 	_, tcp := addr.(*net.TCPAddr)
 	spread, err = takeOver(fd, tcp)
 	return addr, spread, err
+}
+
+func checkKind(fd, want int) error {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err == nil && kind != want {
+		err = unix.EPROTONOSUPPORT
+	}
+	return err
 }
 
 // takeOver prepares a socket, and reports whether others may join its port, if it has one.

@@ -1,7 +1,6 @@
 package netpoll
 
 import (
-	"net"
 	"net/netip"
 	"time"
 )
@@ -12,7 +11,7 @@ type Packet struct {
 	Data []byte
 	// Peer is the address of the other end of UDP. It is the zero AddrPort for Unix sockets, and to send on a connected socket.
 	// Received addresses of IPv4 are never mapped ones. To send on an IPv6 socket to one, map it (::ffff:192.0.2.1); Linux takes it
-	// either way.
+	// either way. The zone of a received address is the number of the interface, since the kernel takes long to name one.
 	Peer netip.AddrPort
 	// Path is the address of the other end of a Unix socket, "" if it has none. If that end has no room for a packet, the error is
 	// ENOBUFS, since no event reports when it has.
@@ -22,7 +21,7 @@ type Packet struct {
 	Local netip.Addr
 	// At is when the kernel received the packet, if PacketOptions.Times is set. Linux only.
 	At time.Time
-	// ECN has the two bits for congestion notification (RFC 3168 5). Linux only.
+	// ECN has the two bits for congestion notification that a packet has come with (RFC 3168 5). Linux only.
 	ECN uint8
 	// Truncated reports that the rest of a packet was lost because it was longer than the memory for it.
 	Truncated bool
@@ -62,41 +61,6 @@ type PacketBuffer struct {
 	calls   packetCalls
 }
 
-// ListenUDP opens a socket that receives what is sent to addr, and returns its descriptor. What is said of addr, of siblings
-// and of errors at [System.ListenTCP] holds here too: the socket has the address to itself, until JoinUDP.
-func (System) ListenUDP(addr netip.AddrPort, o PacketOptions) (fd int, err error) {
-	return listenUDP(addr, true, o)
-}
-
-// JoinUDP is [System.ListenUDP] at an address where a socket of this program is open already. The kernel gives all packets of a
-// peer to the same one of these siblings, as long as their number stays the same; but where [SpreadsPackets] is false, one
-// sibling may get all. A packet to a multicast or broadcast address goes to each of them.
-func (System) JoinUDP(addr netip.AddrPort, o PacketOptions) (fd int, err error) {
-	return listenUDP(addr, false, o)
-}
-
-// DialUDP opens a socket that exchanges packets with addr alone. That nobody receives there is known after a packet was sent:
-// ReceivePackets and SendPackets return ECONNREFUSED then, once.
-func (System) DialUDP(addr netip.AddrPort, o PacketOptions) (fd int, err error) {
-	return dialUDP(addr, o)
-}
-
-// ListenUnixgram opens a Unix datagram socket at path: see [System.ListenUnix]. Packets may come before prepare is called.
-func (System) ListenUnixgram(path string, o PacketOptions, prepare func(path string) error) (fd int, err error) {
-	return listenUnixgram(path, o, prepare)
-}
-
-// DialUnixgram opens a Unix datagram socket without a name, which sends to path. It gets no answers.
-func (System) DialUnixgram(path string, o PacketOptions) (fd int, err error) {
-	return dialUnixgram(path, o)
-}
-
-// AdoptPackets is [System.Adopt] for a bound datagram socket, of UDP or Unix.
-func (System) AdoptPackets(fd int) (addr net.Addr, spread bool, err error) { return adoptPackets(fd) }
-
-// PacketAddr is [System.LocalAddr] for a datagram socket: it returns a *net.UDPAddr or a *net.UnixAddr.
-func (System) PacketAddr(fd int) net.Addr { return packetAddr(fd) }
-
 // ReceivePackets receives what has come, with one call on Linux (recvmmsg(2)). The packets and their Data lie in b, until it is
 // used again. more reports whether another call may return something at once. The error is EAGAIN if nothing has come. Any other
 // error, such as ECONNREFUSED, says what became of a packet that was sent.
@@ -110,12 +74,6 @@ func (System) ReceivePackets(fd int, b *PacketBuffer) (in []Packet, more bool, e
 func (System) SendPackets(fd int, b *PacketBuffer, all []Packet) (n int, err error) {
 	release()
 	return sendPackets(fd, b, all)
-}
-
-// SetMember makes a socket of UDP a member of a multicast group on a network interface, or ends that. Without the name of an
-// interface the kernel chooses one. On Linux a socket gets only packets of its own groups.
-func (System) SetMember(fd int, group netip.Addr, ifname string, member bool) error {
-	return setMember(fd, group, ifname, member)
 }
 
 // PacketsDropped returns how many packets the kernel has dropped because the buffer of the socket was full; 0 where the system

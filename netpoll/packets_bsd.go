@@ -9,19 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// versions returns the one that a socket speaks: one of IPv6 refuses options of IPv4, even where it takes its packets.
-func versions(domain int) []version {
+// packetOptions sets the options of the version of the Internet Protocol: a socket of IPv6 refuses those of IPv4, even where it
+// takes its packets.
+func (s *setter) packetOptions(domain int, o PacketOptions) {
 	switch domain {
 	case unix.AF_INET:
-		return []version{{unix.IPPROTO_IP, unix.IP_TOS, unix.IP_MULTICAST_TTL, dontFragment, 1}}
+		s.set(o.DSCP != 0, unix.IPPROTO_IP, unix.IP_TOS, int(o.DSCP)<<2)
+		s.set(o.Hops != 0, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, int(o.Hops))
+		if dontFragment == 0 && o.DontFragment && s.err == nil {
+			s.err = unix.ENOPROTOOPT
+		}
+		s.set(o.DontFragment, unix.IPPROTO_IP, dontFragment, 1)
 	case unix.AF_INET6:
-		return []version{{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, unix.IPV6_MULTICAST_HOPS, unix.IPV6_DONTFRAG, 1}}
+		s.set(o.DSCP != 0, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, int(o.DSCP)<<2)
+		s.set(o.Hops != 0, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, int(o.Hops))
+		s.set(o.DontFragment, unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1)
 	}
-	return nil
 }
-
-// reportMore does nothing: what else a packet has is for Linux.
-func reportMore(fd, domain int, times bool) error { return nil }
 
 // packetCalls has nothing.
 type packetCalls struct{}
@@ -40,8 +44,7 @@ func receivePackets(fd int, b *PacketBuffer) ([]Packet, bool, error) {
 			case *unix.SockaddrInet4:
 				p.Peer = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
 			case *unix.SockaddrInet6:
-				ip := netip.AddrFrom16(a.Addr).Unmap()
-				p.Peer = netip.AddrPortFrom(ip.WithZone(zoneName(a.ZoneId)), uint16(a.Port))
+				p.Peer = netip.AddrPortFrom(zoned(a.Addr, a.ZoneId), uint16(a.Port))
 			case *unix.SockaddrUnix:
 				p.Path = a.Name
 			}

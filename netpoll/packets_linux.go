@@ -12,45 +12,29 @@ import (
 	"github.com/daimon-go/daimon/internal/race"
 )
 
-var ip4 = version{unix.IPPROTO_IP, unix.IP_TOS, unix.IP_MULTICAST_TTL, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE}
-var ip6 = version{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, unix.IPV6_MULTICAST_HOPS, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE}
-
-// versions returns the versions that a socket speaks. One of IPv6 may get packets of IPv4.
-func versions(domain int) []version {
-	switch domain {
-	case unix.AF_INET:
-		return []version{ip4}
-	case unix.AF_INET6:
-		return []version{ip4, ip6}
-	}
-	return nil
-}
-
-// reportMore has the kernel report more of each packet than its bytes and its sender.
-func reportMore(fd, domain int, times bool) (err error) {
-	on := func(level, option int) {
-		if err == nil {
-			err = unix.SetsockoptInt(fd, level, option, 1)
-		}
-	}
-	if times {
-		on(unix.SOL_SOCKET, unix.SO_TIMESTAMPNS)
-	}
+// packetOptions sets the options of the versions of the Internet Protocol that a socket speaks: one of IPv6 may get packets of
+// IPv4. The kernel reports more of each packet than its bytes and its sender.
+func (s *setter) packetOptions(domain int, o PacketOptions) {
+	s.set(o.Times, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	if domain == unix.AF_UNIX {
-		return err
+		return
 	}
-	on(unix.IPPROTO_IP, unix.IP_PKTINFO)
-	on(unix.IPPROTO_IP, unix.IP_RECVTOS)
-	if domain == unix.AF_INET6 {
-		on(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO)
-		on(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS)
+	s.set(true, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+	s.set(true, unix.IPPROTO_IP, unix.IP_RECVTOS, 1)
+	s.set(true, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0)
+	s.set(o.DSCP != 0, unix.IPPROTO_IP, unix.IP_TOS, int(o.DSCP)<<2)
+	s.set(o.Hops != 0, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, int(o.Hops))
+	s.set(o.DontFragment, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) // not every kernel has it
+	if domain == unix.AF_INET {
+		return
 	}
-	if err == nil { // not every kernel has these
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1)
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0)
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0)
-	}
-	return err
+	s.set(true, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+	s.set(true, unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1)
+	s.set(o.DSCP != 0, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, int(o.DSCP)<<2)
+	s.set(o.Hops != 0, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, int(o.Hops))
+	s.set(o.DontFragment, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
+	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0) // nor this
 }
 
 // slot is the room for a packet, and some lines of the cache: beginnings that are a power of two apart would share few places of it.
@@ -79,13 +63,7 @@ type packetCalls struct {
 	in, out *messages
 	used    int    // headers of in that the kernel has changed
 	path    string // of the latest sender
-	zones   []zone
-	alone   int // packets of so many bytes, or more, form no groups: the kernel has refused one; 0: all do
-}
-
-type zone struct {
-	id   uint32
-	name string
+	alone   int    // packets of so many bytes, or more, form no groups: the kernel has refused one; 0: all do
 }
 
 func (b *PacketBuffer) prepareIn() *messages {
@@ -155,7 +133,7 @@ func (b *PacketBuffer) take(i int) {
 		case [2]int32{unix.IPPROTO_IP, unix.IP_PKTINFO}: // after that of IPv6; ipi_spec_dst
 			p.Local = netip.AddrFrom4([4]byte(value[4:]))
 		case [2]int32{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO}:
-			p.Local = b.address(netip.AddrFrom16([16]byte(value)), binary.NativeEndian.Uint32(value[16:]))
+			p.Local = zoned([16]byte(value), binary.NativeEndian.Uint32(value[16:]))
 		case [2]int32{unix.IPPROTO_IP, unix.IP_TOS}, [2]int32{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}:
 			p.ECN = byteOf(value) & 3
 		case [2]int32{unix.IPPROTO_UDP, unix.UDP_GRO}:
@@ -191,7 +169,7 @@ func (b *PacketBuffer) sender(p *Packet, a *unix.RawSockaddrAny, n uint32) {
 	case unix.AF_INET:
 		p.Peer = netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(a)).Addr), port(in))
 	case unix.AF_INET6:
-		p.Peer = netip.AddrPortFrom(b.address(netip.AddrFrom16(in.Addr), in.Scope_id), port(in))
+		p.Peer = netip.AddrPortFrom(zoned(in.Addr, in.Scope_id), port(in))
 	case unix.AF_UNIX:
 		path := unsafe.Slice((*byte)(unsafe.Pointer(&a.Addr.Data)), n-2)
 		if n > 2 && path[0] == 0 {
@@ -206,55 +184,13 @@ func (b *PacketBuffer) sender(p *Packet, a *unix.RawSockaddrAny, n uint32) {
 	}
 }
 
-// address returns an address of an IPv6 socket. Only a link-local one has a zone.
-func (b *PacketBuffer) address(ip netip.Addr, index uint32) netip.Addr {
-	if ip.Is4In6() {
-		return ip.Unmap()
-	}
-	if index == 0 || !ip.IsLinkLocalUnicast() && !ip.IsLinkLocalMulticast() {
-		return ip
-	}
-	for _, z := range b.calls.zones {
-		if z.id == index {
-			return ip.WithZone(z.name)
-		}
-	}
-	return ip.WithZone(b.addZone(zone{index, zoneName(index)}).name)
-}
-
-func (b *PacketBuffer) zoneID(name string) (uint32, error) {
-	for _, z := range b.calls.zones {
-		if z.name == name {
-			return z.id, nil
-		}
-	}
-	id, err := zoneID(name)
-	if err != nil || name == "" {
-		return id, err
-	}
-	return b.addZone(zone{id, name}).id, nil
-}
-
-// addZone keeps the latest zones, since the kernel takes long to name one.
-func (b *PacketBuffer) addZone(z zone) zone {
-	if len(b.calls.zones) == 8 {
-		b.calls.zones = b.calls.zones[:0]
-	}
-	b.calls.zones = append(b.calls.zones, z)
-	return z
-}
-
 func sendPackets(fd int, b *PacketBuffer, all []Packet) (int, error) {
 	n, group, refused := b.send(fd, all, b.calls.alone)
 	switch refused {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE: // the interface takes no groups; a segment is too long for it; or a packet is wrong
 		if group > 1 {
 			n, _, err := b.send(fd, all[:group], 1)
-			switch {
-			case n == 0:
-			case refused == unix.EIO:
-				b.calls.alone = 1
-			default:
+			if n > 0 {
 				b.calls.alone = len(all[0].Data)
 			}
 			return n, err
@@ -273,13 +209,9 @@ func (b *PacketBuffer) send(fd int, all []Packet, alone int) (sent, group int, e
 	}
 	m, n, parts := b.calls.out, 0, 0
 	all = all[:min(len(all), PacketsAtOnce)]
-	class := -1
 	for parts < len(all) {
 		p, size := &all[parts], groupOf(all[parts:], alone)
-		if p.ECN != 0 && class < 0 {
-			class, _ = unix.GetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS) // the class of a packet takes its place
-		}
-		if err = b.message(n, p, size, class); err != nil {
+		if err = b.message(n, p, size); err != nil {
 			break
 		}
 		h := &m.header[n]
@@ -318,8 +250,7 @@ func groupOf(all []Packet, alone int) int {
 	n := 1
 	for n < len(all) {
 		q := &all[n]
-		if total += len(q.Data); len(q.Data) == 0 || len(q.Data) > size || total > mostInGroup ||
-			q.Peer != p.Peer || q.Local != p.Local || q.ECN != p.ECN {
+		if total += len(q.Data); len(q.Data) == 0 || len(q.Data) > size || total > mostInGroup || q.Peer != p.Peer || q.Local != p.Local {
 			break
 		}
 		n++
@@ -331,7 +262,7 @@ func groupOf(all []Packet, alone int) int {
 }
 
 // message writes the address and the control messages of message i.
-func (b *PacketBuffer) message(i int, p *Packet, group, class int) error {
+func (b *PacketBuffer) message(i int, p *Packet, group int) error {
 	m := b.calls.out
 	h := &m.header[i]
 	h.Msghdr = unix.Msghdr{}
@@ -342,7 +273,7 @@ func (b *PacketBuffer) message(i int, p *Packet, group, class int) error {
 		*a = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: onWire(p.Peer.Port()), Addr: ip.As4()}
 		h.Namelen = unix.SizeofSockaddrInet4
 	case ip.Is6():
-		id, err := b.zoneID(ip.Zone())
+		id, err := zoneID(ip.Zone())
 		if err != nil {
 			return err
 		}
@@ -375,18 +306,13 @@ func (b *PacketBuffer) message(i int, p *Packet, group, class int) error {
 		ip := local.As4()
 		copy(at[4:], ip[:])
 	} else if local.Is6() {
-		id, err := b.zoneID(local.Zone())
+		id, err := zoneID(local.Zone())
 		if err != nil {
 			return err
 		}
 		at, ip := m.put(i, &n, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, 20), local.As16()
 		copy(at, ip[:])
 		binary.NativeEndian.PutUint32(at[16:], id)
-	}
-	if p.ECN != 0 { // each version passes over what is for the other
-		tos := uint32(class&^3) | uint32(p.ECN&3)
-		binary.NativeEndian.PutUint32(m.put(i, &n, unix.IPPROTO_IP, unix.IP_TOS, 4), tos)
-		binary.NativeEndian.PutUint32(m.put(i, &n, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, 4), tos)
 	}
 	if group > 1 {
 		binary.NativeEndian.PutUint16(m.put(i, &n, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2), uint16(len(p.Data)))

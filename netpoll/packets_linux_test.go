@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"bytes"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -32,11 +33,16 @@ func TestAnswersComeFromTheAddressThatWasAsked(t *testing.T) {
 			}
 			balanced(t)
 			fd, at := udp(t, row.bind, PacketOptions{Times: true})
-			client, err := sys.DialUDP(netip.AddrPortFrom(to, at.Port()), PacketOptions{Broadcast: true})
+			client, err := sys.DialPackets(net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, at.Port())), PacketOptions{Broadcast: true})
 			require.NoError(t, err)
 			hold(t, client)
+			if to.Is4() {
+				require.NoError(t, unix.SetsockoptInt(client, unix.IPPROTO_IP, unix.IP_TOS, 1))
+			} else {
+				require.NoError(t, unix.SetsockoptInt(client, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, 1))
+			}
 			var b PacketBuffer
-			require.Empty(t, sendAll(t, client, &b, []Packet{{Data: []byte("question"), ECN: 1}}))
+			require.Empty(t, sendAll(t, client, &b, []Packet{{Data: []byte("question")}}))
 			in := receiveAll(t, fd, &b, 1)[0]
 			require.Equal(t, row.local, in.Local.String())
 			require.Equal(t, uint8(1), in.ECN)
@@ -44,43 +50,43 @@ func TestAnswersComeFromTheAddressThatWasAsked(t *testing.T) {
 			if row.local != row.to { // the client takes answers from where it sends to
 				require.NoError(t, unix.Connect(client, &unix.SockaddrInet4{Addr: in.Local.As4(), Port: int(at.Port())}))
 			}
-			in.ECN = 2
 			require.Empty(t, sendAll(t, fd, &b, []Packet{in}))
 			answer := receiveAll(t, client, &b, 1)[0]
 			require.Equal(t, "question", string(answer.Data))
-			require.Equal(t, uint8(2), answer.ECN)
 			require.True(t, answer.At.IsZero(), "not asked for")
 		})
 	}
 }
 
-// The bits of a packet take the place of the socket's whole class.
 func TestThePacketsOfASocketHaveItsClass(t *testing.T) {
-	balanced(t)
-	fd, at := udp(t, "127.0.0.1:0", PacketOptions{})
-	from, _ := udp(t, "127.0.0.1:0", PacketOptions{DSCP: 46, DontFragment: true})
-	var b PacketBuffer
-	for ecn := range uint8(4) {
-		require.Empty(t, sendAll(t, from, &b, []Packet{{Peer: at, ECN: ecn}}))
+	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
+		if at[0] == '[' && !has("::1") {
+			continue
+		}
+		balanced(t)
+		fd, to := udp(t, at, PacketOptions{})
+		from, _ := udp(t, at, PacketOptions{DSCP: 46, DontFragment: true})
+		require.Empty(t, sendAll(t, from, new(PacketBuffer), []Packet{{Peer: to}}))
 		oob := make([]byte, 256)
 		polled(t, fd, unix.POLLIN)
 		_, n, _, _, err := unix.Recvmsg(fd, nil, oob, 0)
 		require.NoError(t, err)
-		require.True(t, bytes.Contains(oob[:n], []byte{unix.IP_TOS, 0, 0, 0, 46<<2 | ecn})) // the type of a message, and its value
+		kind := map[byte]byte{'1': unix.IP_TOS, '[': unix.IPV6_TCLASS}[at[0]]
+		require.True(t, bytes.Contains(oob[:n], []byte{kind, 0, 0, 0, 46 << 2})) // the type of a message, and its value
 	}
 }
 
 // segments returns packets that leave in three groups, since one in the middle is shorter and another has no bytes.
 func segments(to netip.AddrPort) (all []Packet) {
 	for i := range PacketsAtOnce {
-		p := Packet{Data: bytes.Repeat([]byte{byte(i)}, 900), Peer: to, ECN: 2}
+		p := Packet{Data: bytes.Repeat([]byte{byte(i)}, 900), Peer: to}
 		switch i {
 		case 20:
 			p.Data = p.Data[:100]
 		case 40:
 			p.Data = nil
 		case 50:
-			p.ECN = 1
+			p.Local = to.Addr()
 		}
 		all = append(all, p)
 	}
@@ -108,7 +114,6 @@ func TestSegmentsAreGivenApart(t *testing.T) {
 		require.Len(t, in, map[bool]int{true: 2, false: 1}[groups]*PacketsAtOnce)
 		for i, p := range in {
 			require.Equal(t, string(all[i%PacketsAtOnce].Data), string(p.Data), i)
-			require.Equal(t, all[i%PacketsAtOnce].ECN, p.ECN)
 		}
 		if more {
 			receiveAll(t, fd, &b, PacketsAtOnce)
@@ -141,7 +146,7 @@ func TestEachPeerHasOneOfTheSiblings(t *testing.T) {
 	first, at := udp(t, "127.0.0.1:0", PacketOptions{})
 	siblings := []int{first}
 	for range 3 {
-		fd, err := sys.JoinUDP(at, PacketOptions{})
+		fd, err := sys.JoinPackets(net.UDPAddrFromAddrPort(at), PacketOptions{})
 		require.NoError(t, err)
 		siblings = append(siblings, hold(t, fd))
 	}

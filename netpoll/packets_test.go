@@ -17,14 +17,14 @@ import (
 
 // udp opens a socket, and returns its address.
 func udp(t testing.TB, addr string, o PacketOptions) (fd int, at netip.AddrPort) {
-	fd, err := sys.ListenUDP(netip.MustParseAddrPort(addr), o)
+	fd, err := sys.ListenPackets(net.UDPAddrFromAddrPort(netip.MustParseAddrPort(addr)), o, nil)
 	require.NoError(t, err)
 	return hold(t, fd), sys.PacketAddr(fd).(*net.UDPAddr).AddrPort()
 }
 
 func unixgram(t testing.TB) (fd int, path string) {
 	path = filepath.Join(folder(t), "s")
-	fd, err := sys.ListenUnixgram(path, PacketOptions{}, nil)
+	fd, err := sys.ListenPackets(&net.UnixAddr{Name: path}, PacketOptions{}, nil)
 	require.NoError(t, err)
 	return hold(t, fd), path
 }
@@ -131,7 +131,7 @@ func TestPacketsComeInOrderWithTheirSender(t *testing.T) {
 // What is refused does not hold up its neighbours.
 func TestAnErrorIsThatOfOnePacket(t *testing.T) {
 	dead := filepath.Join(folder(t), "dead")
-	fd, err := sys.ListenUnixgram(dead, PacketOptions{}, nil)
+	fd, err := sys.ListenPackets(&net.UnixAddr{Name: dead}, PacketOptions{}, nil)
 	require.NoError(t, err)
 	require.NoError(t, sys.Close(fd))
 	for _, row := range []struct {
@@ -189,7 +189,7 @@ func TestALongerPacketIsTruncated(t *testing.T) {
 func TestARefusalIsToldToTheOneWhoDialled(t *testing.T) {
 	balanced(t)
 	fd, at := udp(t, "127.0.0.1:0", PacketOptions{})
-	client, err := sys.DialUDP(at, PacketOptions{})
+	client, err := sys.DialPackets(net.UDPAddrFromAddrPort(at), PacketOptions{})
 	require.NoError(t, err)
 	hold(t, client)
 	var b PacketBuffer
@@ -210,13 +210,13 @@ func TestAPortOfUDPBelongsToOneProgram(t *testing.T) {
 	balanced(t)
 	_, at := udp(t, "127.0.0.1:0", PacketOptions{})
 	for range 2 {
-		_, err := sys.ListenUDP(at, PacketOptions{})
+		_, err := sys.ListenPackets(net.UDPAddrFromAddrPort(at), PacketOptions{}, nil)
 		require.Equal(t, unix.EADDRINUSE, err)
-		fd, err := sys.JoinUDP(at, PacketOptions{})
+		fd, err := sys.JoinPackets(net.UDPAddrFromAddrPort(at), PacketOptions{})
 		require.NoError(t, err)
 		hold(t, fd)
 	}
-	_, err := sys.ListenUDP(netip.AddrPort{}, PacketOptions{})
+	_, err := sys.ListenPackets(&net.UDPAddr{}, PacketOptions{}, nil)
 	require.Equal(t, unix.EINVAL, err)
 }
 
@@ -225,15 +225,15 @@ func TestAStalePathIsReplacedByADatagramSocketToo(t *testing.T) {
 	path := filepath.Join(folder(t), "s")
 	stream, err := sys.ListenUnix(path, 0, nil)
 	require.NoError(t, err)
-	_, err = sys.ListenUnixgram(path, PacketOptions{}, nil)
+	_, err = sys.ListenPackets(&net.UnixAddr{Name: path}, PacketOptions{}, nil)
 	require.Equal(t, unix.EADDRINUSE, err, "a server of another kind")
 	require.NoError(t, sys.Close(stream))
-	fd, err := sys.ListenUnixgram(path, PacketOptions{}, func(at string) error { return os.Chmod(at, 0o600) })
+	fd, err := sys.ListenPackets(&net.UnixAddr{Name: path}, PacketOptions{}, func(at string) error { return os.Chmod(at, 0o600) })
 	require.NoError(t, err)
 	require.Equal(t, &net.UnixAddr{Name: path, Net: "unixgram"}, sys.PacketAddr(fd))
 	require.NoError(t, sys.Unlink(path))
 	require.FileExists(t, path, "a program receives there")
-	client, err := sys.DialUnixgram(path, PacketOptions{})
+	client, err := sys.DialPackets(&net.UnixAddr{Name: path}, PacketOptions{})
 	require.NoError(t, err)
 	var b PacketBuffer
 	require.Empty(t, sendAll(t, client, &b, []Packet{{Data: []byte("x")}}))

@@ -6,49 +6,56 @@ import (
 	"cmp"
 	"net"
 	"net/netip"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-func listenUDP(addr netip.AddrPort, first bool, o PacketOptions) (int, error) {
-	domain, sa, err := sockaddr(addr)
-	if err != nil {
-		return -1, err
+// ListenPackets opens a socket that receives what is sent to addr, a *net.UDPAddr or a *net.UnixAddr, and returns its
+// descriptor. What is said at [System.ListenTCP] and [System.ListenUnix] holds here too; but packets may come before prepare is
+// called. The socket has its address to itself, until JoinPackets.
+func (System) ListenPackets(addr net.Addr, o PacketOptions, prepare func(path string) error) (fd int, err error) {
+	at, is := addr.(*net.UnixAddr)
+	if !is {
+		return bindPackets(addr, o, true)
 	}
-	return openPackets(domain, o, func(fd int) error {
+	return takePath(at.Name, func() (int, error) {
+		return bindUnix(at.Name, unix.SOCK_DGRAM, prepare, func(fd int) error { return setPacketOptions(fd, unix.AF_UNIX, o) })
+	})
+}
+
+// JoinPackets is ListenPackets at an address of UDP where a socket of this program is open already. The kernel gives all packets
+// of a peer to the same one of these siblings, as long as their number stays the same; but where [SpreadsPackets] is false, one
+// sibling may get all. A packet to a multicast or broadcast address goes to each of them.
+func (System) JoinPackets(addr net.Addr, o PacketOptions) (fd int, err error) {
+	return bindPackets(addr, o, false)
+}
+
+func bindPackets(addr net.Addr, o PacketOptions, first bool) (int, error) {
+	return openPackets(addr, o, func(fd, domain int, sa unix.Sockaddr) error {
 		return firstOrSibling(fd, domain, unix.SOCK_DGRAM, sa, first, 0)
 	})
 }
 
-func dialUDP(addr netip.AddrPort, o PacketOptions) (int, error) {
-	domain, sa, err := sockaddr(addr)
+// DialPackets opens a socket that exchanges packets with addr alone, a *net.UDPAddr or a *net.UnixAddr. That nobody receives there
+// is known after a packet was sent: ReceivePackets and SendPackets return ECONNREFUSED then, once. A Unix socket has no name,
+// so it gets no answers.
+func (System) DialPackets(addr net.Addr, o PacketOptions) (fd int, err error) {
+	return openPackets(addr, o, func(fd, _ int, sa unix.Sockaddr) error { return unix.Connect(fd, sa) })
+}
+
+// openPackets opens a socket and sets its options before use gives it an address, and with it packets.
+func openPackets(addr net.Addr, o PacketOptions, use func(fd, domain int, sa unix.Sockaddr) error) (int, error) {
+	domain, sa, err := packetSockaddr(addr)
 	if err != nil {
 		return -1, err
 	}
-	return openPackets(domain, o, func(fd int) error { return unix.Connect(fd, sa) })
-}
-
-func listenUnixgram(path string, o PacketOptions, prepare func(string) error) (int, error) {
-	return takePath(path, func() (int, error) {
-		return bindUnix(path, unix.SOCK_DGRAM, prepare, func(fd int) error { return setPacketOptions(fd, unix.AF_UNIX, o) })
-	})
-}
-
-func dialUnixgram(path string, o PacketOptions) (int, error) {
-	if !fits(path) {
-		return -1, unix.ENAMETOOLONG
-	}
-	return openPackets(unix.AF_UNIX, o, func(fd int) error { return unix.Connect(fd, &unix.SockaddrUnix{Name: path}) })
-}
-
-// openPackets opens a socket and sets its options before it gets an address, and with it packets.
-func openPackets(domain int, o PacketOptions, name func(fd int) error) (int, error) {
 	fd, err := newSocket(domain, unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, err
 	}
 	if err = setPacketOptions(fd, domain, o); err == nil {
-		err = name(fd)
+		err = use(fd, domain, sa)
 	}
 	if err != nil {
 		_ = closeFD(fd)
@@ -57,77 +64,71 @@ func openPackets(domain int, o PacketOptions, name func(fd int) error) (int, err
 	return fd, nil
 }
 
+func packetSockaddr(addr net.Addr) (domain int, sa unix.Sockaddr, err error) {
+	switch a := addr.(type) {
+	case *net.UDPAddr:
+		return sockaddr(a.AddrPort())
+	case *net.UnixAddr:
+		if !fits(a.Name) {
+			return 0, nil, unix.ENAMETOOLONG
+		}
+		return unix.AF_UNIX, &unix.SockaddrUnix{Name: a.Name}, nil
+	}
+	return 0, nil, unix.EAFNOSUPPORT
+}
+
 func setPacketOptions(fd, domain int, o PacketOptions) error {
-	err := (System{}).SetBuffers(fd, o.ReceiveBuffer, o.SendBuffer)
-	if err == nil && o.Broadcast {
-		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1)
-	}
-	if err == nil {
-		err = reportMore(fd, domain, o.Times)
-	}
-	for _, v := range versions(domain) {
-		if err == nil {
-			err = v.set(fd, o)
-		}
-	}
-	return err
+	s := setter{fd, (System{}).SetBuffers(fd, o.ReceiveBuffer, o.SendBuffer)}
+	s.set(o.Broadcast, unix.SOL_SOCKET, unix.SO_BROADCAST, 1)
+	s.packetOptions(domain, o)
+	return s.err
 }
 
-// version has the names of the options of a version of the Internet Protocol.
-type version struct {
-	level, class, hops int
-	fragment, never    int // the option that says when to fragment, and its value for never; 0 if there is none
+// setter sets the options of a socket that are wanted, until there is an error.
+type setter struct {
+	fd  int
+	err error
 }
 
-func (v version) set(fd int, o PacketOptions) (err error) {
-	if o.DSCP != 0 {
-		err = unix.SetsockoptInt(fd, v.level, v.class, int(o.DSCP)<<2)
-	}
+func (s *setter) set(wanted bool, level, name, value int) {
 	switch {
-	case err != nil || o.Hops == 0:
-	case v.level == unix.IPPROTO_IP:
-		err = unix.SetsockoptByte(fd, v.level, v.hops, o.Hops) // NetBSD and OpenBSD take no int
+	case !wanted || s.err != nil:
+	case level == unix.IPPROTO_IP && name == unix.IP_MULTICAST_TTL: // NetBSD and OpenBSD take no int
+		s.err = unix.SetsockoptByte(s.fd, level, name, byte(value))
 	default:
-		err = unix.SetsockoptInt(fd, v.level, v.hops, int(o.Hops))
+		s.err = unix.SetsockoptInt(s.fd, level, name, value)
 	}
-	if err == nil && o.DontFragment {
-		if v.fragment == 0 {
-			return unix.ENOPROTOOPT
-		}
-		err = unix.SetsockoptInt(fd, v.level, v.fragment, v.never)
-	}
-	return err
 }
 
-func adoptPackets(fd int) (addr net.Addr, spread bool, err error) {
-	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+// AdoptPackets is [System.Adopt] for a bound datagram socket, of UDP or Unix.
+func (x System) AdoptPackets(fd int) (addr net.Addr, spread bool, err error) {
+	if err := checkKind(fd, unix.SOCK_DGRAM); err != nil {
 		return nil, false, err
-	} else if kind != unix.SOCK_DGRAM {
-		return nil, false, unix.EPROTONOSUPPORT
 	}
-	sa, err := unix.Getsockname(fd)
 	domain, bound := unix.AF_UNIX, false
-	switch at := sa.(type) {
-	case *unix.SockaddrInet4:
-		domain, bound = unix.AF_INET, at.Port != 0
-	case *unix.SockaddrInet6:
-		domain, bound = unix.AF_INET6, at.Port != 0
-	case *unix.SockaddrUnix:
-		bound = at.Name != "" && at.Name != "@"
+	switch at := x.PacketAddr(fd).(type) {
+	case *net.UDPAddr:
+		addr, bound = at, at.Port != 0
+		if domain = unix.AF_INET6; len(at.IP) == net.IPv4len {
+			domain = unix.AF_INET
+		}
+	case *net.UnixAddr:
+		addr, bound = at, at.Name != ""
 	default:
-		return nil, false, cmp.Or(err, error(unix.EAFNOSUPPORT))
+		return nil, false, unix.EAFNOSUPPORT
 	}
 	if !bound {
 		return nil, false, unix.EINVAL
 	}
-	if err := reportMore(fd, domain, false); err != nil {
+	if err := setPacketOptions(fd, domain, PacketOptions{}); err != nil {
 		return nil, false, err
 	}
 	spread, err = takeOver(fd, domain != unix.AF_UNIX)
-	return packetAddr(fd), spread, err
+	return addr, spread, err
 }
 
-func packetAddr(fd int) net.Addr {
+// PacketAddr is [System.LocalAddr] for a datagram socket: it returns a *net.UDPAddr or a *net.UnixAddr.
+func (System) PacketAddr(fd int) net.Addr {
 	switch a := netAddr(unix.Getsockname(fd)).(type) {
 	case *net.TCPAddr:
 		return (*net.UDPAddr)(a)
@@ -138,7 +139,18 @@ func packetAddr(fd int) net.Addr {
 	return nil
 }
 
-func setMember(fd int, group netip.Addr, ifname string, member bool) error {
+// zoned returns an address of an IPv6 socket. Only a link-local one has a zone.
+func zoned(addr [16]byte, index uint32) netip.Addr {
+	ip := netip.AddrFrom16(addr).Unmap()
+	if index != 0 && (ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast()) {
+		ip = ip.WithZone(strconv.FormatUint(uint64(index), 10)) // of an IPv4 address nothing is left
+	}
+	return ip
+}
+
+// SetMember makes a socket of UDP a member of a multicast group on a network interface, or ends that. Without the name of an
+// interface the kernel chooses one. On Linux a socket gets only packets of its own groups.
+func (System) SetMember(fd int, group netip.Addr, ifname string, member bool) error {
 	index, err := zoneID(cmp.Or(ifname, group.Zone()))
 	group = group.Unmap()
 	switch {

@@ -131,19 +131,19 @@ func sockaddr(addr netip.AddrPort) (domain int, sa unix.Sockaddr, err error) {
 	return 0, nil, unix.EINVAL
 }
 
-// zoneID takes the name of an interface or its number.
+// zoneID takes the number of an interface or its name.
 func zoneID(zone string) (uint32, error) {
 	if zone == "" {
 		return 0, nil
 	}
-	if i, err := net.InterfaceByName(zone); err == nil {
-		return uint32(i.Index), nil
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n), nil
 	}
-	n, err := strconv.ParseUint(zone, 10, 32)
+	i, err := net.InterfaceByName(zone)
 	if err != nil {
 		return 0, unix.ENODEV
 	}
-	return uint32(n), nil
+	return uint32(i.Index), nil
 }
 
 func zoneName(id uint32) string {

@@ -59,13 +59,15 @@ func (System) SetBuffers(int, int, int) error                          { return 
 // packetCalls has nothing.
 type packetCalls struct{}
 
-func listenUDP(netip.AddrPort, bool, PacketOptions) (int, error)            { return -1, errSystem }
-func dialUDP(netip.AddrPort, PacketOptions) (int, error)                    { return -1, errSystem }
-func listenUnixgram(string, PacketOptions, func(string) error) (int, error) { return -1, errSystem }
-func dialUnixgram(string, PacketOptions) (int, error)                       { return -1, errSystem }
-func adoptPackets(int) (net.Addr, bool, error)                              { return nil, false, errSystem }
-func packetAddr(int) net.Addr                                               { return nil }
-func receivePackets(int, *PacketBuffer) ([]Packet, bool, error)             { return nil, false, errSystem }
-func sendPackets(int, *PacketBuffer, []Packet) (int, error)                 { return 0, errSystem }
-func setMember(int, netip.Addr, string, bool) error                         { return errSystem }
-func packetsDropped(int) uint64                                             { return 0 }
+func receivePackets(int, *PacketBuffer) ([]Packet, bool, error) { return nil, false, errSystem }
+func sendPackets(int, *PacketBuffer, []Packet) (int, error)     { return 0, errSystem }
+func packetsDropped(int) uint64                                 { return 0 }
+
+func (System) ListenPackets(net.Addr, PacketOptions, func(string) error) (int, error) {
+	return -1, errSystem
+}
+func (System) JoinPackets(net.Addr, PacketOptions) (int, error) { return -1, errSystem }
+func (System) DialPackets(net.Addr, PacketOptions) (int, error) { return -1, errSystem }
+func (System) AdoptPackets(int) (net.Addr, bool, error)         { return nil, false, errSystem }
+func (System) PacketAddr(int) net.Addr                          { return nil }
+func (System) SetMember(int, netip.Addr, string, bool) error    { return errSystem }

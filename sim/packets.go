@@ -267,6 +267,19 @@ func (p place) plain() place {
 	return place{netip.AddrPortFrom(p.Addr().Unmap(), p.Port()), p.path}
 }
 
+// placeOf returns that of a *net.UDPAddr, or of a *net.UnixAddr. Without an IP it is any address.
+func placeOf(a net.Addr) (p place) {
+	switch a := a.(type) {
+	case *net.UnixAddr:
+		p.path = a.Name
+	case *net.UDPAddr:
+		if p.AddrPort = a.AddrPort(); a.IP == nil {
+			p.AddrPort = netip.AddrPortFrom(netip.IPv6Unspecified(), p.Port())
+		}
+	}
+	return p
+}
+
 func (p place) net() net.Addr {
 	if p.IsValid() {
 		return net.UDPAddrFromAddrPort(p.AddrPort)
@@ -274,23 +287,17 @@ func (p place) net() net.Addr {
 	return &net.UnixAddr{Name: p.path, Net: "unixgram"}
 }
 
-// Options have no effect, and there are no groups.
-func (v *view) ListenUDP(at netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
-	return v.open(place{at, ""}, place{}, true)
-}
-func (v *view) JoinUDP(at netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
-	return v.open(place{at, ""}, place{}, false)
-}
-func (v *view) DialUDP(to netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
-	return v.open(place{}, place{to, ""}, false)
+// ListenPackets opens a socket. Options have no effect, and there are no groups.
+func (v *view) ListenPackets(at net.Addr, _ netpoll.PacketOptions, _ func(string) error) (int, error) {
+	return v.open(placeOf(at), place{}, true)
 }
 
-func (v *view) ListenUnixgram(path string, _ netpoll.PacketOptions, _ func(string) error) (int, error) {
-	return v.open(place{path: path}, place{}, true)
+func (v *view) JoinPackets(at net.Addr, _ netpoll.PacketOptions) (int, error) {
+	return v.open(placeOf(at), place{}, false)
 }
 
-func (v *view) DialUnixgram(path string, _ netpoll.PacketOptions) (int, error) {
-	return v.open(place{}, place{path: path}, false)
+func (v *view) DialPackets(to net.Addr, _ netpoll.PacketOptions) (int, error) {
+	return v.open(place{}, placeOf(to), false)
 }
 
 func (v *view) open(at, to place, first bool) (int, error) {
@@ -371,18 +378,11 @@ func (r *runner) lend(in []netpoll.Packet) []netpoll.Packet {
 // Packets implements engine.Engine.
 func (e *completer) Packets(o engine.PacketOptions) (engine.PacketSocket, error) {
 	k := &datagrams{e: e, room: o.Room}
-	at, to, err := place{}, place{}, error(nil)
-	switch addr := o.Addr.(type) {
-	case *net.UnixAddr:
-		at.path = addr.Name
-	case *net.UDPAddr:
-		if at.AddrPort = addr.AddrPort(); o.Sibling != nil {
-			at = o.Sibling.(*datagrams).s.at
-		} else if !at.Addr().IsValid() {
-			at.AddrPort = netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
-		}
-	}
-	if o.Dialled {
+	at, to, err := placeOf(o.Addr), place{}, error(nil)
+	switch {
+	case o.Sibling != nil:
+		at = o.Sibling.(*datagrams).s.at
+	case o.Dialled:
 		at, to = to, at
 	}
 	k.s, err = e.r.w.net.openPackets(k, at, to, !o.Dialled && o.Sibling == nil)

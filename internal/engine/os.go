@@ -40,11 +40,9 @@ type OS interface {
 	SetKeepAlive(fd int, idle time.Duration) error
 	SetBuffers(fd, receiving, sending int) error
 
-	ListenUDP(addr netip.AddrPort, o netpoll.PacketOptions) (fd int, err error)
-	JoinUDP(addr netip.AddrPort, o netpoll.PacketOptions) (fd int, err error)
-	DialUDP(addr netip.AddrPort, o netpoll.PacketOptions) (fd int, err error)
-	ListenUnixgram(path string, o netpoll.PacketOptions, prepare func(path string) error) (fd int, err error)
-	DialUnixgram(path string, o netpoll.PacketOptions) (fd int, err error)
+	ListenPackets(addr net.Addr, o netpoll.PacketOptions, prepare func(path string) error) (fd int, err error)
+	JoinPackets(addr net.Addr, o netpoll.PacketOptions) (fd int, err error)
+	DialPackets(addr net.Addr, o netpoll.PacketOptions) (fd int, err error)
 	PacketAddr(fd int) net.Addr
 	ReceivePackets(fd int, b *netpoll.PacketBuffer) (in []netpoll.Packet, more bool, err error)
 	SendPackets(fd int, b *netpoll.PacketBuffer, all []netpoll.Packet) (n int, err error)
