@@ -55,17 +55,11 @@ const (
 	refused
 )
 
-// target is Connect.Address as the address of an error.
-type target string
+// target is the address of an error.
+type target struct{ network, address string }
 
-func (a target) Network() string {
-	if strings.HasPrefix(string(a), "unix:") {
-		return "unix"
-	}
-	return "tcp"
-}
-
-func (a target) String() string { return string(a) }
+func (a target) Network() string { return a.network }
+func (a target) String() string  { return a.address }
 
 // Act returns Done when the connection is established. It fails with a *net.OpError whose Op is "dial". If Address has
 // a host name, its Err joins the errors of all addresses.
@@ -81,7 +75,11 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 		d = c.filter(t)
 	}
 	if c.state == refused {
-		return t.Fail(&net.OpError{Op: "dial", Net: target(c.Address).Network(), Addr: target(c.Address), Err: c.err})
+		network := "tcp"
+		if strings.HasPrefix(c.Address, "unix:") {
+			network = "unix"
+		}
+		return t.Fail(&net.OpError{Op: "dial", Net: network, Addr: target{network, c.Address}, Err: c.err})
 	}
 	return d
 }
@@ -155,7 +153,8 @@ func (c *Connect) resolve(t *act.Task) act.Directive {
 		return c.try(net.TCPAddrFromAddrPort(at))
 	}
 	if c.lookup == nil {
-		c.beginLookup(t)
+		c.lookup, c.cancel = newLookup(t, "tcp", c.Address)
+		c.step = act.Child{Action: c.lookup}
 	}
 	d := c.step.Act(t)
 	switch d {
@@ -177,16 +176,6 @@ func (c *Connect) check() error {
 		return fmt.Errorf("a negative FilterTimeout: %v", c.FilterTimeout)
 	}
 	return c.Limits.check()
-}
-
-func (c *Connect) beginLookup(t *act.Task) {
-	address, resolver := c.Address, monitor.ResolverOf(t.Scheduler())
-	ctx, cancel := context.WithCancel(context.Background())
-	c.lookup = &act.Call[[]net.Addr]{F: func() ([]net.Addr, error) {
-		defer cancel()
-		return lookUp(ctx, resolver, "tcp", address)
-	}}
-	c.cancel, c.step = cancel, act.Child{Action: c.lookup}
 }
 
 // try sets the addresses to be tried.
@@ -230,6 +219,16 @@ func (c *Connect) filter(t *act.Task) act.Directive {
 		c.refuse(t.Err())
 	}
 	return d
+}
+
+// newLookup returns the lookup of a name, and what gives it up.
+func newLookup(t *act.Task, network, address string) (*act.Call[[]net.Addr], context.CancelFunc) {
+	resolver := monitor.ResolverOf(t.Scheduler())
+	ctx, cancel := context.WithCancel(context.Background())
+	return &act.Call[[]net.Addr]{F: func() ([]net.Addr, error) {
+		defer cancel()
+		return lookUp(ctx, resolver, network, address)
+	}}, cancel
 }
 
 // lookUp returns the addresses of a name and a port, in the order in which they are tried.

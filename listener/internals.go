@@ -55,15 +55,6 @@ func (c *PacketConn) Internals() *packetInternals { return (*packetInternals)(c)
 // packetInternals is a PacketConn with methods that a service calls.
 type packetInternals PacketConn
 
-// OpenPackets opens the socket of a service. refused is called when the kernel has refused to send a packet.
-func OpenPackets(s *act.Scheduler, o PacketOptions, at engine.PacketOptions, refused func(error)) (*PacketConn, error) {
-	c, err := openPackets(s, o, at)
-	if err == nil {
-		c.refused = refused
-	}
-	return c, err
-}
-
 // Socket returns the socket below; nil after Close.
 func (i *packetInternals) Socket() engine.PacketSocket { return i.socket }
 
@@ -80,15 +71,12 @@ func (i *packetInternals) Receive() ([]netpoll.Packet, error) {
 // Flush sends what is queued, as far as there is room, and returns how many packets are left.
 func (i *packetInternals) Flush() int {
 	(*PacketConn)(i).flush()
-	return len(i.queue)
+	return len(i.queue.packets)
 }
 
 // BeginPeer makes p, which is zero, the Peer that has sent in.
 func (i *packetInternals) BeginPeer(p *Peer, in *netpoll.Packet) {
-	*p = Peer{conn: (*PacketConn)(i), addr: in.Peer, path: in.Path}
-	if !in.Local.IsMulticast() {
-		p.local = in.Local
-	}
+	*p = Peer{conn: (*PacketConn)(i), addr: in.Peer, path: in.Path, local: in.Local}
 }
 
 // Close sends what is queued, and closes the socket.

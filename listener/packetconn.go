@@ -1,8 +1,8 @@
 package listener
 
 import (
+	"cmp"
 	"errors"
-	"math"
 	"net"
 	"net/netip"
 
@@ -28,13 +28,11 @@ type PacketConn struct {
 	full   bool // the kernel had no room
 	ending bool // passEnd is going to be called
 	most   int
-	size   int              // bytes of queue, with packetOverhead
-	queue  []netpoll.Packet // to send
-	bytes  []byte           // their Data
+	queue  packetQueue // to send
 	counts PacketCounts
 	end    func()
 
-	refused func(err error) // is called when the kernel has refused a packet; nil: nobody wants to know
+	refused func(err error) // see OpenPackets
 }
 
 // PacketOptions are the options of sockets for datagrams. The zero PacketOptions is good for servers.
@@ -57,8 +55,34 @@ type PacketCounts struct {
 // packetOverhead is what a packet in the queue counts beside its bytes.
 const packetOverhead = 64
 
-// openPackets opens a socket.
-func openPackets(s *act.Scheduler, o PacketOptions, eo engine.PacketOptions) (*PacketConn, error) {
+// packetQueue has packets and their bytes.
+type packetQueue struct {
+	packets []netpoll.Packet
+	bytes   []byte // all Data, in the same order
+}
+
+// size returns the bytes, with what each packet counts beside them.
+func (q *packetQueue) size() int { return len(q.bytes) + len(q.packets)*packetOverhead }
+
+// add adds a copy of p.
+func (q *packetQueue) add(p netpoll.Packet) {
+	at := len(q.bytes)
+	q.bytes = append(q.bytes, p.Data...)
+	p.Data = q.bytes[at:len(q.bytes):len(q.bytes)]
+	q.packets = append(q.packets, p)
+}
+
+// remove removes the first n. The others move to the front.
+func (q *packetQueue) remove(n int) {
+	rest := q.packets[n:]
+	q.packets, q.bytes = q.packets[:0], q.bytes[:0]
+	for _, p := range rest {
+		q.add(p)
+	}
+}
+
+// OpenPackets opens a socket, for a service. refused, if not nil, is called when the kernel has refused to send a packet.
+func OpenPackets(s *act.Scheduler, o PacketOptions, eo engine.PacketOptions, refused func(error)) (*PacketConn, error) {
 	if o.Queue < 0 || o.ReceiveBuffer < 0 || o.SendBuffer < 0 || o.DSCP > 63 {
 		return nil, errors.New("listener: PacketOptions that are negative, or a DSCP above 63")
 	}
@@ -66,11 +90,8 @@ func openPackets(s *act.Scheduler, o PacketOptions, eo engine.PacketOptions) (*P
 	if err != nil {
 		return nil, err
 	}
-	c := &PacketConn{s: s, most: o.Queue}
+	c := &PacketConn{s: s, most: cmp.Or(o.Queue, 1<<20), refused: refused}
 	eo.PacketOptions, eo.Room = o.PacketOptions, c.flush
-	if c.most == 0 {
-		c.most = 1 << 20
-	}
 	if c.socket, err = e.Packets(eo); err != nil {
 		return nil, err
 	}
@@ -105,11 +126,7 @@ func (c *PacketConn) Send(p []byte, to netip.AddrPort) error {
 // Reply queues a packet with a copy of p for the sender of in. It comes from the address that in was sent to, which matters if the
 // machine has several.
 func (c *PacketConn) Reply(in *netpoll.Packet, p []byte) error {
-	out := netpoll.Packet{Data: p, Peer: in.Peer, Path: in.Path}
-	if !in.Local.IsMulticast() {
-		out.Local = in.Local
-	}
-	return c.SendPacket(out)
+	return c.SendPacket(netpoll.Packet{Data: p, Peer: in.Peer, Path: in.Path, Local: in.Local})
 }
 
 // SendPacket is [PacketConn.Send] for a packet with any of its fields.
@@ -120,21 +137,17 @@ func (c *PacketConn) SendPacket(p netpoll.Packet) error {
 		return net.ErrClosed
 	case len(p.Data) >= netpoll.LargestPacket:
 		return ErrTooLong
-	case c.size+size > c.most && !c.full:
+	case c.queue.size()+size > c.most && !c.full:
 		c.flush()
 	}
-	if c.size+size > c.most {
+	if c.queue.size()+size > c.most {
 		c.counts.Full++
 		return ErrPacketDropped
 	}
 	if c.v6 && p.Peer.Addr().Is4() {
 		p.Peer = netip.AddrPortFrom(netip.AddrFrom16(p.Peer.Addr().As16()), p.Peer.Port())
 	}
-	at := len(c.bytes)
-	c.bytes = append(c.bytes, p.Data...)
-	p.Data = c.bytes[at:len(c.bytes):len(c.bytes)]
-	c.queue = append(c.queue, p)
-	c.size += size
+	c.queue.add(p)
 	if !c.ending && !c.full {
 		c.ending = true
 		c.s.Internals().AtPassEnd(c.end)
@@ -152,37 +165,27 @@ func (c *PacketConn) passEnd() {
 // flush sends what is queued, as far as the kernel has room.
 func (c *PacketConn) flush() {
 	c.full = false
-	rest := c.queue
-	for len(rest) > 0 && c.socket != nil && !c.full {
-		n, err := c.socket.Send(rest)
+	done := 0
+	for done < len(c.queue.packets) && c.socket != nil && !c.full {
+		n, err := c.socket.Send(c.queue.packets[done:])
 		c.counts.Sent += uint64(n)
-		switch rest = rest[n:]; {
+		switch done += n; {
 		case err == monitor.ErrWouldBlock:
 			c.full = true
 		case err != nil:
 			c.counts.Refused++
-			rest = rest[1:]
+			done++
 			if c.refused != nil {
 				c.refused(err)
 			}
 		}
 	}
-	c.size = 0
-	clear(c.queue[:len(c.queue)-len(rest)])
-	if len(rest) == 0 {
-		if c.queue, c.bytes = c.queue[:0], c.bytes[:0]; cap(c.bytes) > keptPackets {
-			c.queue, c.bytes = nil, nil
-		}
-		return
+	if done > 0 {
+		c.queue.remove(done)
 	}
-	kept := make([]byte, 0, math.MaxInt16)
-	for i := range rest { // what was sent makes room
-		at := len(kept)
-		kept = append(kept, rest[i].Data...)
-		rest[i].Data = kept[at:len(kept):len(kept)]
-		c.size += len(rest[i].Data) + packetOverhead
+	if len(c.queue.packets) == 0 && cap(c.queue.bytes) > keptPackets {
+		c.queue = packetQueue{}
 	}
-	c.queue, c.bytes = rest, kept
 }
 
 // keptPackets bounds the memory that an empty queue keeps.
@@ -211,8 +214,8 @@ func (c *PacketConn) close() {
 		return
 	}
 	c.flush()
-	c.counts.Full += uint64(len(c.queue))
+	c.counts.Full += uint64(len(c.queue.packets))
 	c.counts.Dropped = c.socket.Dropped()
 	c.socket.Close()
-	c.socket, c.queue, c.bytes = nil, nil, nil
+	c.socket, c.queue = nil, packetQueue{}
 }

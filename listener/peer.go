@@ -34,9 +34,8 @@ type Peer struct {
 
 // packetBox is memory for packets that a peer has not taken yet. A peer has one only while there are some.
 type packetBox struct {
-	packets []netpoll.Packet
+	packetQueue
 	taken   int
-	bytes   []byte
 	account budget.Account
 	turn    uint64 // in which the last was taken, which is lent until it ends
 }
@@ -45,15 +44,15 @@ type packetBox struct {
 // nobody receives there, Receive returns ECONNREFUSED after a packet was sent, for each packet at most once. The caller closes
 // the Peer. A server cannot answer through a Unix socket. [Query] asks one question.
 func DialPackets(s *act.Scheduler, to net.Addr, o PacketOptions) (*Peer, error) {
-	conn, err := openPackets(s, o, engine.PacketOptions{Addr: to, Dialled: true})
+	p := &Peer{own: true}
+	conn, err := OpenPackets(s, o, engine.PacketOptions{Addr: to, Dialled: true}, func(err error) {
+		p.fault = err
+		p.waker.Wake()
+	})
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: to.Network(), Addr: to, Err: err}
 	}
-	p := &Peer{conn: conn, own: true}
-	conn.refused = func(err error) {
-		p.fault = err
-		p.waker.Wake()
-	}
+	p.conn = conn
 	switch at := to.(type) {
 	case *net.UDPAddr:
 		p.addr = at.AddrPort()
@@ -167,29 +166,15 @@ func (p *Peer) put(in *netpoll.Packet, most int) bool {
 		p.box = c.get()
 	}
 	b := p.box
-	if b.taken > 0 && len(b.packets) == cap(b.packets) { // or what was taken is kept as long as one more is there
-		b.forget()
+	if b.taken > 0 && len(b.packets) == cap(b.packets) {
+		b.remove(b.taken) // none is lent: put and Receive have different turns
+		b.taken = 0
 	}
-	at := len(b.bytes)
-	b.bytes = append(b.bytes, in.Data...)
-	b.packets = append(b.packets, *in)
-	b.packets[len(b.packets)-1].Data = b.bytes[at:len(b.bytes):len(b.bytes)]
+	b.add(*in)
 	b.account.Owner = (*peerOwner)(p)
 	c.budget.Set(&b.account, cap(b.bytes)+cap(b.packets)*packetSize)
 	p.waker.Wake()
 	return true
-}
-
-// forget makes room in place of the packets that were taken, none of which is lent: put and Receive have different turns.
-func (b *packetBox) forget() {
-	rest := b.packets[b.taken:]
-	b.packets, b.bytes, b.taken = b.packets[:0], b.bytes[:0], 0
-	for _, in := range rest { // both move to the front
-		at := len(b.bytes)
-		b.bytes = append(b.bytes, in.Data...)
-		in.Data = b.bytes[at:len(b.bytes):len(b.bytes)]
-		b.packets = append(b.packets, in)
-	}
 }
 
 const packetSize = int(unsafe.Sizeof(netpoll.Packet{}))
@@ -214,7 +199,8 @@ func (c *boxes) get() *packetBox {
 	if n := len(c.free); n > 0 && c.free[0].turn != c.s.Internals().TurnCount() {
 		b := c.free[0]
 		c.free = slices.Delete(c.free, 0, 1)
-		b.packets, b.bytes, b.taken = b.packets[:0], b.bytes[:0], 0
+		b.remove(len(b.packets))
+		b.taken = 0
 		return b
 	}
 	return &packetBox{}

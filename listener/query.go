@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // Query is an action that sends a request in a datagram and waits for the answer, as a client of DNS, STUN or SNTP does. When there
@@ -77,13 +76,7 @@ func (q *Query) resolve(t *act.Task) act.Directive {
 		return act.Done
 	}
 	if q.lookup == nil {
-		address, resolver := q.Address, monitor.ResolverOf(t.Scheduler())
-		ctx, cancel := context.WithCancel(context.Background())
-		q.cancel = cancel
-		q.lookup = &act.Call[[]net.Addr]{F: func() ([]net.Addr, error) {
-			defer cancel()
-			return lookUp(ctx, resolver, "udp", address)
-		}}
+		q.lookup, q.cancel = newLookup(t, "udp", q.Address)
 	}
 	d := q.lookup.Act(t)
 	switch d {
@@ -137,14 +130,8 @@ func (q *Query) next(t *act.Task) bool {
 }
 
 func (q *Query) failed(err error) error {
-	return &net.OpError{Op: "query", Net: "udp", Addr: packetTarget(q.Address), Err: err}
+	return &net.OpError{Op: "query", Net: "udp", Addr: target{"udp", q.Address}, Err: err}
 }
-
-// packetTarget is Query.Address as the address of an error.
-type packetTarget string
-
-func (packetTarget) Network() string  { return "udp" }
-func (a packetTarget) String() string { return string(a) }
 
 // Answer returns the answer once Query is Done. The caller owns it.
 func (q *Query) Answer() []byte { return q.answer }

@@ -16,8 +16,8 @@ type Packet struct {
 	// Path is the address of the other end of a Unix socket, "" if it has none. If that end has no room for a packet, the error is
 	// ENOBUFS, since no event reports when it has.
 	Path string
-	// Local is the address of this end that the packet was sent to. Of a packet to send it is the address that the packet comes
-	// from; the zero Addr leaves that to the kernel. Linux only.
+	// Local is the address of this end that the packet was sent to; of a packet to a group an address of the interface, or the zero
+	// Addr for IPv6. Of a packet to send it is the address that it comes from; the zero Addr leaves that to the kernel. Linux only.
 	Local netip.Addr
 	// At is when the kernel received the packet, if PacketOptions.Times is set. Linux only.
 	At time.Time

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packetOptions sets the options of the version of the Internet Protocol: a socket of IPv6 refuses those of IPv4, even where it
-// takes its packets.
+// packetOptions sets the options of a version of the Internet Protocol. A socket of IPv6 refuses options of IPv4, even if it takes
+// packets of IPv4.
 func (s *setter) packetOptions(domain int, o PacketOptions) {
 	switch domain {
 	case unix.AF_INET:

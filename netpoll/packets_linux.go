@@ -133,7 +133,9 @@ func (b *PacketBuffer) take(i int) {
 		case [2]int32{unix.IPPROTO_IP, unix.IP_PKTINFO}: // after that of IPv6; ipi_spec_dst
 			p.Local = netip.AddrFrom4([4]byte(value[4:]))
 		case [2]int32{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO}:
-			p.Local = zoned([16]byte(value), binary.NativeEndian.Uint32(value[16:]))
+			if ip := zoned([16]byte(value), binary.NativeEndian.Uint32(value[16:])); !ip.IsMulticast() {
+				p.Local = ip
+			}
 		case [2]int32{unix.IPPROTO_IP, unix.IP_TOS}, [2]int32{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}:
 			p.ECN = byteOf(value) & 3
 		case [2]int32{unix.IPPROTO_UDP, unix.UDP_GRO}:
