@@ -346,7 +346,7 @@ func TestEveryPacketIsCounted(t *testing.T) {
 	v.Options.ReceiveBuffer = 16 << 10
 	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
 	var system netpoll.System
-	fd, err := system.DialUDP(v.Addr().(*net.UDPAddr).AddrPort(), netpoll.PacketOptions{})
+	fd, err := system.DialPackets(v.Addr(), netpoll.PacketOptions{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, system.Close(fd)) }()
 	var b netpoll.PacketBuffer
