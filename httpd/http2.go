@@ -31,17 +31,17 @@ import (
 // At rest it holds a timer, the table of its decoder, and no buffer.
 type http2Conn struct {
 	link
-	served  ofStream // the client, for the tasks of streams
+	client  ofStream // for the tasks of streams
 	cache   *cache
 	waker   act.Waker // of the connection's task, for the streams
 	decoder *http2.Decoder
-	theirs  http2.Peer    // the settings of the client
 	streams []*stream     // that are not over, in the order of their numbers
 	last    uint32        // the highest number of a request
 	inflow  http2.Inflow  // bytes of DATA of all streams that the client may send
 	outflow http2.Outflow // likewise the server
+	initial uint32        // window of a new stream, for what the server sends
 	data    incoming
-	taken   int // of dataATurn
+	taken   int // in this turn, of dataATurn
 	block   headerBlock
 	closed  closedStreams
 	earlies [4]earlyUpdate
@@ -86,8 +86,8 @@ const (
 	fullOut      = 64 << 10 // bytes in out: no DATA is added, and no frame is read
 	framesATurn  = 128      // that are read
 	dataATurn    = 64 << 10 // bytes of DATA and of fields that are read
-	enoughATurn  = 56 << 10 // of them, if all that was received is read: the rest of what is received next would have to be kept
-	blockByte    = 4        // of them for a byte of a field block, which may stand for a field that is not looked at
+	enoughATurn  = 56 << 10 // of these, if nothing that was received is left: most of a further receive would have to be kept
+	blockByte    = 4        // of these for a byte of a field block, which may stand for a field that is not looked at
 	fillsATurn   = 4        // of out
 )
 
@@ -113,11 +113,11 @@ func newHTTP2(t *act.Task, l link) *http2Conn {
 	if !is {
 		of = unserved{}
 	}
-	x := &http2Conn{link: l, served: ofStream{of}, cache: caches.Get(l.conn.Scheduler()), theirs: http2.NewPeer()}
+	x := &http2Conn{link: l, client: ofStream{of}, cache: caches.Get(l.conn.Scheduler())}
 	x.decoder = http2.NewDecoder(&x.cache.scratch)
 	x.inflow = http2.NewInflow(connWindow)
 	x.outflow.Add(http2.DefaultWindow)
-	x.begins = true
+	x.initial, x.begins = http2.DefaultWindow, true
 	x.cache.counts.http2++
 	x.heard = max(1, x.cache.s.Now())
 	x.idle, x.begun = x.heard, x.heard

@@ -8,16 +8,10 @@ import (
 )
 
 var (
-	errFlow     = &http2.Error{Code: http2.FlowControlError, Why: "more DATA than the window of the connection has"} // 9113 6.9.1
-	errOutflow  = &http2.Error{Code: http2.FlowControlError, Why: "a window beyond 2^31-1"}                          // 9113 6.9.1
-	errPadding  = &http2.Error{Code: http2.ProtocolError, Why: "padding that is longer than its frame"}              // 9113 6.1
-	errTrailers = &http2.Error{Code: http2.ProtocolError, Why: "trailers that do not end the request"}               // 9113 8.1
+	errFlow    = &http2.Error{Code: http2.FlowControlError, Why: "more DATA than the window of the connection has"} // 9113 6.9.1
+	errOutflow = &http2.Error{Code: http2.FlowControlError, Why: "a window beyond 2^31-1"}                          // 9113 6.9.1
+	errPadding = &http2.Error{Code: http2.ProtocolError, Why: "padding that is longer than its frame"}              // 9113 6.1
 )
-
-// onStream returns a mistake as one of this stream.
-func onStream(bad *http2.Error, id uint32) *http2.Error {
-	return &http2.Error{Code: bad.Code, Stream: id, Why: bad.Why}
-}
 
 // headers is HEADERS: a request, or trailers (RFC 9113 6.2, 8.1). A block that is not wanted is decoded all the same, since it
 // changes the decoder's table. bad is what is wrong with the frame.
@@ -40,8 +34,6 @@ func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Er
 		b.to = x.cache.stream(x, h.Stream)
 		b.to.state, head = next, &b.to.head
 	case s == nil || s.lost != nil:
-	case !h.Flags.Has(http2.EndStream):
-		b.bad = onStream(errTrailers, h.Stream)
 	default:
 		b.to, b.tail = s, new(http2.Head)
 		head = b.tail
@@ -220,11 +212,12 @@ func (x *http2Conn) settings(h http2.Header, p []byte) error {
 	if x.phase == opening {
 		x.phase = serving
 	}
-	before := int64(x.theirs.InitialWindow)
-	if bad := x.theirs.Read(p); bad != nil {
+	window, bad := http2.ReadSettings(p, x.initial)
+	if bad != nil {
 		return bad
 	}
-	if by := int64(x.theirs.InitialWindow) - before; by != 0 {
+	by := int64(window) - int64(x.initial)
+	if x.initial = window; by != 0 {
 		for _, s := range x.streams {
 			if s.lost == nil && !s.outflow.Add(by) {
 				return errOutflow
@@ -258,7 +251,7 @@ func (x *http2Conn) window(h http2.Header, p []byte) error {
 	case bad != nil:
 		return bad
 	case !s.outflow.Add(int64(n)):
-		return onStream(errOutflow, h.Stream)
+		return &http2.Error{Code: errOutflow.Code, Stream: h.Stream, Why: errOutflow.Why}
 	default:
 		x.schedule(s)
 	}

@@ -102,10 +102,10 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 	}
 	s.in.reset()
 	s.out.reset()
-	s.conn, s.ofStream = x, &x.served
+	s.conn, s.ofStream = x, &x.client
 	s.id = id
 	s.inflow = http2.NewInflow(http2.DefaultWindow)
-	s.outflow.Add(int64(x.theirs.InitialWindow))
+	s.outflow.Add(int64(x.initial))
 	s.in.began = max(1, c.s.Now())
 	return s
 }
@@ -149,7 +149,7 @@ func (s *stream) serve(t *act.Task) {
 		return
 	}
 	if failure := s.answer(t, err); failure != nil {
-		t.Scheduler().Spawn(&failed{x.served, s.String(), failure})
+		t.Scheduler().Spawn(&failed{x.client, s.String(), failure})
 	}
 	if s.tunnel != nil {
 		t.Scheduler().Spawn(s)

@@ -185,7 +185,7 @@ func TestHeadsThatAreLargeAreNotKept(t *testing.T) {
 // transcript is what the bytes of a client mean, up to a mistake that ends the connection. With a cut of at least 0, blocks
 // are cut there.
 func transcript(t *testing.T, in []byte, cut int) (said string) {
-	d, states, peer := NewDecoder(new([]byte)), map[uint32]State{}, NewPeer()
+	d, states := NewDecoder(new([]byte)), map[uint32]State{}
 	var h Head
 	var open bool
 	for len(in) >= HeaderLen {
@@ -202,7 +202,7 @@ func transcript(t *testing.T, in []byte, cut int) (said string) {
 		}
 		switch f.Type {
 		case Settings:
-			err = peer.Read(p)
+			_, err = ReadSettings(p, 0)
 		case PriorityUpdate:
 			_, _, err = ReadPriorityUpdate(p)
 		case Headers, Continuation:

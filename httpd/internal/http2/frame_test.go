@@ -168,34 +168,30 @@ func TestFramesThatAreSent(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	require.Equal(t, Peer{65535, 16384}, NewPeer())
 	for name, row := range map[string]struct {
 		sent []Setting
-		want Peer
+		want uint32
 		err  *Error
 	}{
-		"6.5.2 none": {nil, NewPeer(), nil},
-		"6.5.2 what is ignored": {[]Setting{{HeaderTableSize, 0}, {MaxConcurrentStreams, 0}, {MaxHeaderListSize, 0}, {99, 9}},
-			NewPeer(), nil},
-		"6.5.2 the largest": {[]Setting{{InitialWindowSize, MaxWindow}, {MaxFrameSize, 1<<24 - 1}},
-			Peer{MaxWindow, 1<<24 - 1}, nil},
-		"6.5.2 the smallest":           {[]Setting{{InitialWindowSize, 0}, {MaxFrameSize, MaxFrame}}, Peer{0, MaxFrame}, nil},
-		"6.5.3 the last counts":        {[]Setting{{InitialWindowSize, 1}, {InitialWindowSize, 2}}, Peer{2, MaxFrame}, nil},
-		"6.5.2 too large a window":     {[]Setting{{InitialWindowSize, MaxWindow + 1}}, NewPeer(), errWindow},
-		"6.5.2 too small frames":       {[]Setting{{MaxFrameSize, MaxFrame - 1}}, NewPeer(), errMaximum},
-		"6.5.2 too large frames":       {[]Setting{{MaxFrameSize, 1 << 24}}, NewPeer(), errMaximum},
-		"6.5.2 ENABLE_PUSH":            {[]Setting{{EnablePush, 1}, {EnablePush, 0}}, NewPeer(), nil},
-		"6.5.2 ENABLE_PUSH of 2":       {[]Setting{{EnablePush, 2}}, NewPeer(), errSwitch},
-		"8441 3 CONNECT_PROTOCOL of 2": {[]Setting{{EnableConnect, 2}}, NewPeer(), errSwitch},
-		"9218 2.1 NO_PRIORITIES of 2":  {[]Setting{{NoPriorities, 2}}, NewPeer(), errSwitch},
-		"9218 2.1 both of them":        {[]Setting{{EnableConnect, 1}, {NoPriorities, 1}}, NewPeer(), nil},
-		"6.5.3 before a mistake":       {[]Setting{{InitialWindowSize, 1}, {EnablePush, 2}}, Peer{1, MaxFrame}, errSwitch},
+		"6.5.2 none":                   {nil, 5, nil},
+		"6.5.2 what is ignored":        {[]Setting{{HeaderTableSize, 0}, {MaxConcurrentStreams, 0}, {MaxHeaderListSize, 0}, {99, 9}}, 5, nil},
+		"6.5.2 the largest":            {[]Setting{{InitialWindowSize, MaxWindow}, {MaxFrameSize, 1<<24 - 1}}, MaxWindow, nil},
+		"6.5.2 the smallest":           {[]Setting{{InitialWindowSize, 0}, {MaxFrameSize, MaxFrame}}, 0, nil},
+		"6.5.3 the last counts":        {[]Setting{{InitialWindowSize, 1}, {InitialWindowSize, 2}}, 2, nil},
+		"6.5.2 too large a window":     {[]Setting{{InitialWindowSize, MaxWindow + 1}}, 0, errWindow},
+		"6.5.2 too small frames":       {[]Setting{{MaxFrameSize, MaxFrame - 1}}, 0, errMaximum},
+		"6.5.2 too large frames":       {[]Setting{{MaxFrameSize, 1 << 24}}, 0, errMaximum},
+		"6.5.2 ENABLE_PUSH":            {[]Setting{{EnablePush, 1}, {EnablePush, 0}}, 5, nil},
+		"6.5.2 ENABLE_PUSH of 2":       {[]Setting{{EnablePush, 2}}, 0, errSwitch},
+		"8441 3 CONNECT_PROTOCOL of 2": {[]Setting{{EnableConnect, 2}}, 0, errSwitch},
+		"9218 2.1 NO_PRIORITIES of 2":  {[]Setting{{NoPriorities, 2}}, 0, errSwitch},
+		"9218 2.1 both of them":        {[]Setting{{EnableConnect, 1}, {NoPriorities, 1}}, 5, nil},
 	} {
 		p := AppendSettings(nil, row.sent...)
 		require.Equal(t, Header{Type: Settings, Length: uint32(6 * len(row.sent))}, ParseHeader(p), name)
-		peer := NewPeer()
-		require.Equal(t, row.err, peer.Read(p[HeaderLen:]), name)
-		require.Equal(t, row.want, peer, name)
+		window, err := ReadSettings(p[HeaderLen:], 5)
+		require.Equal(t, row.err, err, name)
+		require.Equal(t, row.want, window, name)
 	}
 }
 

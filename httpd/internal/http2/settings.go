@@ -33,44 +33,36 @@ const (
 	MaxWindow = math.MaxInt32
 )
 
-// Peer is what a server has to know of the settings of its client. Others do not matter here: there is no push and no
-// dynamic table for responses, and no frame is longer than MaxFrame.
-type Peer struct {
-	InitialWindow uint32 // of what the server sends on a stream
-	MaxFrame      uint32 // of what the server sends
-}
-
-// NewPeer returns the settings of a client that has not sent any.
-func NewPeer() Peer { return Peer{InitialWindow: DefaultWindow, MaxFrame: MaxFrame} }
-
 var (
 	errSwitch  = &Error{Code: ProtocolError, Why: "a setting that is neither 0 nor 1"}               // 9113 6.5.2; 8441 3
 	errWindow  = &Error{Code: FlowControlError, Why: "SETTINGS_INITIAL_WINDOW_SIZE of 2^31 or more"} // 9113 6.5.2
 	errMaximum = &Error{Code: ProtocolError, Why: "a SETTINGS_MAX_FRAME_SIZE that is not allowed"}   // 9113 6.5.2
 )
 
-// Read reads the payload of a SETTINGS frame that passed Check. They count in order (RFC 9113 6.5.3).
-func (s *Peer) Read(p []byte) *Error {
+// ReadSettings reads the payload of a SETTINGS frame that passed Check, in order (RFC 9113 6.5.3). It returns the size that the
+// windows of streams have at first, for what the server sends: before, if the frame does not change it. A server needs no other
+// setting: there is no push and no dynamic table for responses, and no frame is longer than MaxFrame.
+func ReadSettings(p []byte, before uint32) (window uint32, err *Error) {
+	window = before
 	for ; len(p) >= 6; p = p[6:] {
 		value := binary.BigEndian.Uint32(p[2:])
 		switch SettingID(binary.BigEndian.Uint16(p)) {
 		case EnablePush, EnableConnect, NoPriorities:
 			if value > 1 {
-				return errSwitch
+				return 0, errSwitch
 			}
 		case InitialWindowSize:
 			if value > MaxWindow {
-				return errWindow
+				return 0, errWindow
 			}
-			s.InitialWindow = value
+			window = value
 		case MaxFrameSize:
 			if value < MaxFrame || value >= 1<<24 {
-				return errMaximum
+				return 0, errMaximum
 			}
-			s.MaxFrame = value
 		}
 	}
-	return nil
+	return window, nil
 }
 
 // AppendSettings appends a SETTINGS frame.
