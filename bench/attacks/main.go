@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -61,8 +62,8 @@ func main() {
 	})
 }
 
-// figures are those of a run: latencies in µs, and the server's CPU time in percent.
-type figures struct{ median, p99, cpu float64 }
+// figures are those of a run: the median and the 99th percentile of the latencies in µs, and the server's CPU time in percent.
+type figures [3]float64
 
 func (o options) run(ctx context.Context, out io.Writer) error {
 	chosen, err := command.Choose("attacks", o.attacks, names)
@@ -74,14 +75,12 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if o.server == "" {
-		b, err := build.Into(dir)
-		if err == nil {
-			o.server, err = b.Go("nethttp/server")
-		}
-		if err != nil {
-			return err
-		}
+	b, err := build.Into(dir)
+	if o.server == "" && err == nil {
+		o.server, err = b.Go("nethttp/server")
+	}
+	if err != nil {
+		return err
 	}
 	servers := []*server.Process{
 		{Name: "native", Program: o.server, Reactors: 1, Flags: []string{"-stack", "native"}},
@@ -96,7 +95,7 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all := map[string][]figures{}
+	all := map[string]runs{}
 	besides := []string{"nothing", "gets"}
 	for _, i := range chosen {
 		besides = append(besides, names[i])
@@ -116,11 +115,10 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 		o.pairs, "server", "beside", "p50", "p99", "p99/nothing", "p99/gets", "CPU")
 	for _, s := range servers {
 		for _, name := range besides {
-			median := func(part func(figures) float64) float64 { return spread(all[s.Name+name], nil, part).Median }
-			p99 := func(f figures) float64 { return f.p99 }
-			alone, gets := spread(all[s.Name+name], all[s.Name+"nothing"], p99), spread(all[s.Name+name], all[s.Name+"gets"], p99)
-			fmt.Fprintf(out, "%-10s%-15s%9.0f%9.0f%20s%20s%5.0f%%\n", s.Name, name, median(func(f figures) float64 { return f.median }),
-				median(p99), text(alone), text(gets), median(func(f figures) float64 { return f.cpu }))
+			of := all[s.Name+name]
+			alone, gets := of.spread(all[s.Name+"nothing"], 1), of.spread(all[s.Name+"gets"], 1)
+			fmt.Fprintf(out, "%-10s%-15s%9.0f%9.0f%20s%20s%5.0f%%\n", s.Name, name, of.spread(nil, 0).Median, of.spread(nil, 1).Median,
+				text(alone), text(gets), of.spread(nil, 2).Median)
 			if o.limit > 0 && s.Name == "native" && alone.Median > o.limit {
 				err = errors.Join(err, fmt.Errorf("beside %s the p99 is %.2f times that beside nothing", name, alone.Median))
 			}
@@ -129,12 +127,15 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
+// runs are the figures of one kind of runs.
+type runs []figures
+
 // spread is that of a figure or, if there is something to compare it with, of its ratios in each pair.
-func spread(of, to []figures, part func(figures) float64) pairs.Spread {
+func (r runs) spread(to runs, which int) pairs.Spread {
 	var v []float64
-	for i, f := range of {
-		if v = append(v, part(f)); to != nil {
-			v[i] /= part(to[i])
+	for i, f := range r {
+		if v = append(v, f[which]); to != nil {
+			v[i] /= to[i][which]
 		}
 	}
 	return pairs.Of(v)
@@ -151,13 +152,9 @@ func (o options) beside(ctx context.Context, s *server.Process, name string, on 
 	if err != nil {
 		return f, err
 	}
-	command := func(command ...string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-		cmd.Stderr, cmd.SysProcAttr = os.Stderr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		return cmd
-	}
-	attack := command("nice", "-n", "19", self, "-as", name, "-addr", s.Addr(), "-conns", strconv.Itoa(o.conns),
+	attack := exec.CommandContext(ctx, "nice", "-n", "19", self, "-as", name, "-addr", s.Addr(), "-conns", strconv.Itoa(o.conns),
 		"-bytes", strconv.Itoa(o.bytes))
+	attack.Stderr, attack.SysProcAttr = os.Stderr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	begun, err := attack.StdoutPipe()
 	if err == nil {
 		err = cpu.On([]int{on}, attack.Start)
@@ -173,20 +170,16 @@ func (o options) beside(ctx context.Context, s *server.Process, name string, on 
 		return f, err
 	}
 	time.Sleep(settling)
-	clients := command(self, "-as", "honest", "-addr", s.Addr(), "-rate", strconv.Itoa(o.rate), "-time", o.time.String())
-	var said strings.Builder
-	clients.Stdout = &said
+	var said bytes.Buffer
+	clients := exec.CommandContext(ctx, self, "-as", "honest", "-addr", s.Addr(), "-rate", strconv.Itoa(o.rate),
+		"-time", o.time.String())
+	clients.Stdout, clients.Stderr = &said, os.Stderr
 	before, err := s.CPU()
-	if err == nil {
-		err = cpu.On([]int{on}, clients.Run)
+	err = errors.Join(err, cpu.On([]int{on}, clients.Run))
+	after, failure := s.CPU()
+	f[2] = 100 * (after - before).Seconds() / o.time.Seconds()
+	if err = errors.Join(err, failure); err == nil {
+		_, err = fmt.Fscan(&said, &f[0], &f[1])
 	}
-	if err != nil {
-		return f, err
-	}
-	after, err := s.CPU()
-	if err == nil {
-		_, err = fmt.Sscan(said.String(), &f.median, &f.p99)
-	}
-	f.cpu = 100 * (after - before).Seconds() / o.time.Seconds()
 	return f, err
 }
