@@ -83,7 +83,8 @@ func overTCP(z *zone.Zone, limits *admission.Limiter) func(*listener.Conn) act.A
 	}
 }
 
-// Act answers one query. A client that does not read its answers is not read from.
+// Act answers one query. A client that does not read its answers is not read from. A shutdown ends the connection when the queries
+// that have come are answered (RFC 7766 6.2.4).
 func (x *session) Act(t *act.Task) act.Directive {
 	c := x.in.Conn
 	if len(x.out) > 0 {
@@ -92,6 +93,9 @@ func (x *session) Act(t *act.Task) act.Directive {
 		return c.Next(t, err)
 	}
 	query, err := x.in.Read()
+	if _, blocked := err.(act.Blocked); blocked && t.Order() != nil {
+		return act.Done
+	}
 	if err != nil {
 		return c.Next(t, err)
 	}
