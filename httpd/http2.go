@@ -31,7 +31,7 @@ import (
 // At rest it holds a timer, the table of its decoder, and no buffer.
 type http2Conn struct {
 	link
-	client  ofStream // for the tasks of streams
+	names   ofStream // the client and the service, for the tasks of streams
 	cache   *cache
 	waker   act.Waker // of the connection's task, for the streams
 	decoder *http2.Decoder
@@ -113,7 +113,7 @@ func newHTTP2(t *act.Task, l link) *http2Conn {
 	if !is {
 		of = unserved{}
 	}
-	x := &http2Conn{link: l, client: ofStream{of}, cache: caches.Get(l.conn.Scheduler())}
+	x := &http2Conn{link: l, names: ofStream{of}, cache: caches.Get(l.conn.Scheduler())}
 	x.decoder = http2.NewDecoder(&x.cache.scratch)
 	x.inflow = http2.NewInflow(connWindow)
 	x.outflow.Add(http2.DefaultWindow)

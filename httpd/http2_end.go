@@ -17,8 +17,9 @@ import (
 
 // The times of a connection that no setting has.
 const (
-	answerTime  = 15 * time.Second // for the answer to a PING
-	warningTime = time.Second      // for the answer to the one after the first GOAWAY
+	silentTime  = 75 * time.Second // that a client with a request may be silent, until PING asks whether it is there
+	answerTime  = 15 * time.Second // for the answer to that
+	warningTime = time.Second      // for the answer to the PING after the first GOAWAY
 )
 
 // mostID is the highest number that a stream can have.
@@ -66,7 +67,7 @@ func (x *http2Conn) watch(t *act.Task) (again bool) {
 		x.phase = ending
 		return true
 	case len(x.streams) == 0:
-	case x.pinged == 0 && due(x.heard+silence):
+	case x.pinged == 0 && due(x.heard+silentTime):
 		x.pinged = max(1, now)
 		x.out = http2.AppendPing(x.buffer(), false, [8]byte{})
 		return true
@@ -87,9 +88,6 @@ func (x *http2Conn) midway() bool {
 	}
 	return x.phase == opening || x.block.h.Stream != 0 || x.data.left+x.data.padding == 0 && x.conn.Buffered() > 0
 }
-
-// silence is how long a client may be silent that has a request, until it is asked whether it is there.
-const silence = 75 * time.Second
 
 // stalls resets the streams whose clients leave them no window for too long, or go on with a body that nobody wants. It returns
 // when it is to be called again.

@@ -102,7 +102,7 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 	}
 	s.in.reset()
 	s.out.reset()
-	s.conn, s.ofStream = x, &x.client
+	s.conn, s.ofStream = x, &x.names
 	s.id = id
 	s.inflow = http2.NewInflow(http2.DefaultWindow)
 	s.outflow.Add(int64(x.initial))
@@ -149,7 +149,7 @@ func (s *stream) serve(t *act.Task) {
 		return
 	}
 	if failure := s.answer(t, err); failure != nil {
-		t.Scheduler().Spawn(&failed{x.client, s.String(), failure})
+		t.Scheduler().Spawn(&failed{x.names, s.String(), failure})
 	}
 	if s.tunnel != nil {
 		t.Scheduler().Spawn(s)
