@@ -18,9 +18,9 @@
 // # Strict
 //
 // Malformed messages that RFC 9112 or RFC 9113 lets a recipient repair are refused here, and no option changes that: if two servers
-// disagree about where a message ends, requests can be smuggled, and each repair is a way to disagree. A refusal is the
-// last response on its connection and repeats nothing that the client has sent. Comments quote RFC 9110 and RFC 9112 by
-// section.
+// disagree about where a message ends, requests can be smuggled, and each repair is a way to disagree. A refusal repeats
+// nothing that the client has sent, and with HTTP/1 it is the last response on its connection. Comments quote RFC 9110, 9112 and
+// 9113 by section.
 //
 // # Bounds
 //
@@ -32,8 +32,8 @@
 // turn. The only bound on a body that is streamed is [Server.MaxBody]; [WithBody] has one of its own. Incomplete heads take at
 // most [Server.MaxHeads] bytes of memory, 8 MiB on each scheduler. [Timeouts] bound the rest.
 //
-// A connection between two requests holds a timer and no buffer: less than 384 bytes, including what the packages
-// below keep for it.
+// A connection of HTTP/1 between two requests holds a timer and no buffer: less than 384 bytes, including what the packages
+// below keep for it. One of HTTP/2 also keeps the table of its decoder, and takes some 1.5 KB.
 //
 // Package accesslog writes a line for each request. Other logs use [Server.OnResponse].
 //
