@@ -175,7 +175,7 @@ const floors = `
 	examples/hello          act inspect listener program
 	# it starts a program
 	examples/dns/zone       bufio encoding/binary golang.org/x/net/dns/dnsmessage net/netip
-	examples/dns            act admission examples/dns/zone inspect internal/cli listener netpoll program service embed flag os
+	examples/dns            act admission examples/dns/zone inspect internal/cli listener netpoll program service embed flag os time
 	examples/watch          act internal/cli listener monitor netpoll shutdown context encoding/binary flag golang.org/x/sys/unix os os/exec
 	# its flags name signals
 	examples/graceful       act admission demon httpd httpd/websocket inspect listener monitor program proxyproto secure service upgrade

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/admission"
@@ -75,6 +76,7 @@ type session struct {
 	in     listener.Frame
 	out    []byte // the rest of an answer with its length
 	pause  act.Timer
+	last   time.Duration // when the connection ends without a further query, on the scheduler's clock; 0: no order has come
 }
 
 func overTCP(z *zone.Zone, limits *admission.Limiter) func(*listener.Conn) act.Action {
@@ -83,8 +85,8 @@ func overTCP(z *zone.Zone, limits *admission.Limiter) func(*listener.Conn) act.A
 	}
 }
 
-// Act answers one query. A client that does not read its answers is not read from. A shutdown ends the connection when the queries
-// that have come are answered (RFC 7766 6.2.4).
+// Act answers one query. A client that does not read its answers is not read from. A shutdown ends the connection as soon as its client
+// is silent (RFC 7766 6.2.4).
 func (x *session) Act(t *act.Task) act.Directive {
 	c := x.in.Conn
 	if len(x.out) > 0 {
@@ -93,12 +95,13 @@ func (x *session) Act(t *act.Task) act.Directive {
 		return c.Next(t, err)
 	}
 	query, err := x.in.Read()
-	if _, blocked := err.(act.Blocked); blocked && t.Order() != nil {
+	if _, blocked := err.(act.Blocked); blocked && t.Order() != nil && x.ends(t) {
 		return act.Done
 	}
 	if err != nil {
 		return c.Next(t, err)
 	}
+	x.last = 0
 	answer := x.zone.Answer(nil, query, false)
 	if len(answer) == 0 {
 		return act.Done // it does not speak DNS
@@ -111,6 +114,16 @@ func (x *session) Act(t *act.Task) act.Directive {
 		return act.Wait
 	}
 	return act.Yield
+}
+
+// ends reports whether the client has been silent for a second. Queries that are on their way are still answered.
+func (x *session) ends(t *act.Task) bool {
+	now := t.Scheduler().Now()
+	if x.last == 0 {
+		x.last = now + time.Second
+	}
+	t.WakeAt(&x.pause, x.last)
+	return now >= x.last
 }
 
 // Close stops the timer.
