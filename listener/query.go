@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -50,21 +49,22 @@ func (q *Query) Act(t *act.Task) act.Directive {
 		}
 	}
 	for {
-		err := q.listen()
+		err := net.ErrClosed // before the first try
+		if q.peer != nil {
+			err = q.receive()
+		}
 		blocked, is := err.(act.Blocked)
 		switch {
 		case err == nil:
 			_ = q.Close()
 			return act.Done
-		case !is, t.Scheduler().Now() >= q.until: // the first try has no peer yet
-			if is = q.next(t); !is {
-				_ = q.Close()
-				return t.Fail(q.failed(q.last))
-			}
-		default:
+		case is && t.Scheduler().Now() < q.until:
 			t.WakeAt(&q.timer, q.until)
 			blocked.Arm(t)
 			return act.Wait
+		case !q.next(t):
+			_ = q.Close()
+			return t.Fail(q.failed(q.last))
 		}
 	}
 }
@@ -88,25 +88,22 @@ func (q *Query) resolve(t *act.Task) act.Directive {
 	return d
 }
 
-// listen takes packets until one is the answer.
-func (q *Query) listen() error {
-	for q.peer != nil {
+// receive takes packets until one is the answer.
+func (q *Query) receive() error {
+	for {
 		in, err := q.peer.Receive()
-		if err != nil {
-			if _, is := err.(act.Blocked); !is {
-				q.last = err
-			}
-			return err
-		}
-		if q.Accept == nil || q.Accept(in.Data) {
+		switch _, blocked := err.(act.Blocked); {
+		case err == nil && (q.Accept == nil || q.Accept(in.Data)):
 			q.answer = bytes.Clone(in.Data)
 			return nil
+		case blocked:
+			return err
+		case err != nil:
+			q.last = err
+			return err
 		}
 	}
-	return errNotAsked
 }
-
-var errNotAsked = errors.New("listener: nothing was sent")
 
 // next begins the next try, and reports whether there is one.
 func (q *Query) next(t *act.Task) bool {

@@ -136,8 +136,10 @@ func (b *PacketBuffer) take(i int) {
 			if ip := zoned([16]byte(value), binary.NativeEndian.Uint32(value[16:])); !ip.IsMulticast() {
 				p.Local = ip
 			}
-		case [2]int32{unix.IPPROTO_IP, unix.IP_TOS}, [2]int32{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}:
-			p.ECN = byteOf(value) & 3
+		case [2]int32{unix.IPPROTO_IP, unix.IP_TOS}: // a byte
+			p.ECN = value[0] & 3
+		case [2]int32{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}:
+			p.ECN = uint8(binary.NativeEndian.Uint32(value)) & 3
 		case [2]int32{unix.IPPROTO_UDP, unix.UDP_GRO}:
 			segment = int(binary.NativeEndian.Uint32(value))
 		case [2]int32{unix.SOL_SOCKET, unix.SCM_TIMESTAMPNS}:
@@ -152,14 +154,6 @@ func (b *PacketBuffer) take(i int) {
 			return
 		}
 	}
-}
-
-// byteOf returns the value of a control message that has a byte or an int.
-func byteOf(value []byte) uint8 {
-	if len(value) < 4 {
-		return value[0]
-	}
-	return uint8(binary.NativeEndian.Uint32(value))
 }
 
 func (b *PacketBuffer) sender(p *Packet, a *unix.RawSockaddrAny, n uint32) {
