@@ -86,7 +86,7 @@ const floors = `
 	# 4: what makes tasks
 	internal/handover   netpoll shutdown net syscall
 	service           act shutdown monitor netpoll listener internal/engine internal/summary internal/handover internal/facts internal/logs internal/panics internal/resource
-	                  go.uber.org/zap io/fs net net/netip os os/user syscall time
+	                  container/list go.uber.org/zap io/fs net net/netip os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 

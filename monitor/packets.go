@@ -161,11 +161,11 @@ func (x *packets) Descriptor() (int, error) {
 	return x.fd, nil
 }
 
-// Try has Receive ask the system, even if no event has reported a packet yet: one may be on its way to the poller.
-func (x *packets) Try() { x.some = true }
-
-func (x *packets) Give() {
-	x.given, x.path = true, ""
+func (x *packets) Stop(given bool) {
+	x.some = true // an event may be on its way from the poller
+	if x.given = x.given || given; x.given {
+		x.path = ""
+	}
 	x.waker.Wake()
 }
 

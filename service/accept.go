@@ -43,7 +43,7 @@ type acceptor struct {
 // Act accepts the connections that have arrived, at most acceptsATurn. During shutdown it first accepts all that have
 // arrived, since their clients believe that they are connected, and then ends.
 func (a *acceptor) Act(t *act.Task) act.Directive {
-	if a.from == nil && (a.ordered || !a.join(t.Scheduler())) {
+	if a.from == nil && (a.ordered || !a.join()) {
 		return act.Done
 	}
 	for range acceptsATurn {
@@ -74,23 +74,27 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 func (a *acceptor) backOff(t *act.Task, err error) {
 	now := a.home.Now()
 	if a.short == 0 || now-a.short > logAfter {
-		pauses.Add(a.home, func(p *paused) { p.n, p.at, p.err = p.n+1, a.from.Addr(), err })
+		pauses.Add(a.home, func(p *problem) { p.n, p.at, p.err = p.n+1, a.from.Addr(), err })
 	}
 	a.short = max(1, now)
 	t.WakeAfter(&a.again, tryAgain)
 	a.from.Await(t.Waker())
 }
 
-// paused counts the acceptors that began to pause in a second, and describes the latest.
-type paused struct {
+// problem counts what happened in a second, and describes the latest.
+type problem struct {
 	n   int
 	at  net.Addr
 	err error
 }
 
-var pauses = summary.New(func(log *zap.Logger, p paused) {
-	log.Warn("accepting pauses", zap.Int("acceptors", p.n), zap.Stringer("at", p.at), zap.Error(p.err))
-})
+func problems(message, of string) *summary.Line[problem] {
+	return summary.New(func(log *zap.Logger, p problem) {
+		log.Warn(message, zap.Int(of, p.n), zap.Stringer("at", p.at), zap.Error(p.err))
+	})
+}
+
+var pauses = problems("accepting pauses", "acceptors")
 
 // Stop makes the demon end.
 func (a *acceptor) Stop(*act.Task, shutdown.Order) {

@@ -1,13 +1,14 @@
 package service
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
+	"syscall"
 
 	"go.uber.org/zap"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/internal/panics"
-	"github.com/daimon-go/daimon/internal/summary"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
@@ -84,32 +84,12 @@ func (v *PacketListener) Handover() handover.Listener {
 	return &listening[*receiver]{&v.sockets, v.Name, v.Address, "udp", "receives datagrams", system.AdoptPackets}
 }
 
-// group is one of Groups.
-type group struct {
-	addr   netip.Addr
-	ifname string
-}
-
-// check returns Groups, Peers with their defaults, and what is wrong with the fields.
-func (v *PacketListener) check() (groups []group, p Peers, err error) {
-	if (v.Handler == nil) == (v.Peers.Handler == nil) {
-		return nil, p, errors.New("there is not exactly one of Handler and Peers.Handler")
-	}
-	for _, g := range v.Groups {
-		at, ifname, _ := strings.Cut(g, "%")
-		addr, err := netip.ParseAddr(at)
-		if err != nil || !addr.IsMulticast() {
-			return nil, p, fmt.Errorf("%q is not a multicast group", g)
-		}
-		groups = append(groups, group{addr, ifname})
-	}
-	p, err = v.Peers.resolved()
-	return groups, p, err
-}
-
 // listen returns the demons of one scheduler.
 func (v *PacketListener) listen(s *act.Scheduler) (demons []*receiver, err error) {
-	groups, peers, err := v.check()
+	if (v.Handler == nil) == (v.Peers.Handler == nil) {
+		return nil, errors.New("there is not exactly one of Handler and Peers.Handler")
+	}
+	peers, err := v.Peers.resolved()
 	if err != nil {
 		return nil, err
 	}
@@ -125,20 +105,17 @@ func (v *PacketListener) listen(s *act.Scheduler) (demons []*receiver, err error
 	}
 	for _, o := range all {
 		x := &receiver{server: v, home: s, options: o}
-		x.peers = conversations{Peers: peers, of: x, all: map[netip.AddrPort]*conversation{}}
+		x.peers = conversations{Peers: peers, of: x, all: map[netip.AddrPort]*list.Element{}}
 		if v.inherited == nil || o.Inherited != 0 { // otherwise see join
-			err = x.open(groups)
+			err = x.open()
 		}
 		if err != nil {
-			break
+			for _, x := range demons {
+				x.conn.Internals().Close()
+			}
+			return nil, err
 		}
 		demons = append(demons, x)
-	}
-	if err != nil {
-		for _, x := range demons {
-			x.conn.Internals().Close()
-		}
-		return nil, err
 	}
 	v.demons = append(v.demons, demons...)
 	return demons, nil
@@ -147,26 +124,24 @@ func (v *PacketListener) listen(s *act.Scheduler) (demons []*receiver, err error
 // places returns the sockets for s: one of its own, some of the inherited ones, or none. v.mu is locked.
 func (v *PacketListener) places(s *act.Scheduler, first bool) (all []engine.PacketOptions, err error) {
 	o := engine.PacketOptions{Prepare: (&Listener{Mode: v.Mode, Owner: v.Owner, Group: v.Group}).prepare}
-	if in := v.inherited; in != nil {
+	alone := !netpoll.SpreadsPackets || len(v.Groups) > 0 || v.Options.Broadcast
+	switch in := v.inherited; {
+	case in != nil:
 		for _, fd := range v.part(s) {
 			o.Inherited = fd
 			all = append(all, o)
 		}
-		if all == nil && !in.Shared {
-			all = append(all, o)
+		if all != nil || in.Shared || alone {
+			return all, nil
 		}
-		return all, nil
-	}
-	if first {
+	case first:
 		o.Addr, err = resolve("udp", v.Address)
-		return []engine.PacketOptions{o}, err
-	}
-	_, udp := v.addr.(*net.UDPAddr)
-	if !udp || !netpoll.SpreadsPackets || len(v.Groups) > 0 || v.Options.Broadcast {
+	case alone || v.addr.Network() != "udp":
 		return nil, nil
+	default:
+		o.Sibling = v.demons[0].socket
 	}
-	o.Addr, o.Sibling = v.addr, v.demons[0].socket
-	return []engine.PacketOptions{o}, nil
+	return []engine.PacketOptions{o}, err
 }
 
 // receiver is the demon of one socket on one scheduler.
@@ -187,15 +162,20 @@ type receiver struct {
 }
 
 // open opens the socket. The lock is held.
-func (x *receiver) open(groups []group) (err error) {
+func (x *receiver) open() (err error) {
 	v := x.server
 	if x.conn, err = listener.OpenPackets(x.home, v.Options, x.options, x.refused); err != nil {
 		return err
 	}
-	for _, g := range groups {
-		if err := x.conn.Join(g.addr, g.ifname); err != nil {
+	for _, g := range v.Groups {
+		at, ifname, _ := strings.Cut(g, "%")
+		group, err := netip.ParseAddr(at)
+		if err == nil {
+			err = x.conn.Join(group, ifname)
+		}
+		if err != nil && !errors.Is(err, syscall.EADDRINUSE) { // an inherited socket may have joined
 			x.conn.Internals().Close()
-			return fmt.Errorf("joining %v: %w", g.addr, err)
+			return fmt.Errorf("joining %s: %w", g, err)
 		}
 	}
 	x.socket, v.addr = x.conn.Internals().Socket(), x.conn.LocalAddr()
@@ -205,20 +185,10 @@ func (x *receiver) open(groups []group) (err error) {
 
 // join is that of an acceptor.
 func (x *receiver) join() bool {
-	v := x.server
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	i := slices.IndexFunc(v.demons, func(y *receiver) bool { return y.conn != nil })
-	if i < 0 {
-		return false // the others have ended
-	}
-	x.options.Addr, x.options.Sibling = v.addr, v.demons[i].socket
-	if err := x.open(nil); err != nil {
-		x.home.Logger().Warn("a scheduler receives no packets",
-			zap.Int("scheduler", x.home.Index()), zap.Stringer("at", v.addr), zap.Error(err))
-		return false
-	}
-	return true
+	return x.server.join(x, "a scheduler receives no packets", func(other *receiver) error {
+		x.options.Sibling = other.socket
+		return x.open()
+	})
 }
 
 // lastPackets bounds what a receiver still takes when it is to end: more than the kernel's buffer holds by default.
@@ -259,10 +229,11 @@ func (x *receiver) Act(t *act.Task) act.Directive {
 
 // take gives packets to the program.
 func (x *receiver) take(in []netpoll.Packet) {
-	n := 0
+	n, admit := 0, x.server.Admit
 	for i := range in {
-		switch {
-		case !x.admits(&in[i]):
+		switch from := in[i].Peer; {
+		case admit != nil && from.IsValid() && !admit(x.home, from.Addr()):
+			x.tooFast++
 		case x.server.Handler == nil:
 			x.peers.take(&in[i])
 		default:
@@ -273,14 +244,6 @@ func (x *receiver) take(in []netpoll.Packet) {
 	if n > 0 {
 		x.handle(in[:n])
 	}
-}
-
-func (x *receiver) admits(in *netpoll.Packet) bool {
-	if f := x.server.Admit; f != nil && in.Peer.IsValid() && !f(x.home, in.Peer.Addr()) {
-		x.tooFast++
-		return false
-	}
-	return true
 }
 
 func (x *receiver) handle(in []netpoll.Packet) {
@@ -299,32 +262,18 @@ func (x *receiver) handle(in []netpoll.Packet) {
 
 // refused notes that the kernel did not send a packet.
 func (x *receiver) refused(err error) {
-	refusals.Add(x.home, func(r *refusal) { r.n, r.of, r.err = r.n+1, x.name, err })
+	refusals.Add(x.home, func(p *problem) { p.n, p.at, p.err = p.n+1, x.conn.LocalAddr(), err })
 }
 
-// refusal counts the packets that were not sent in a second, and describes the latest.
-type refusal struct {
-	n   int
-	of  string
-	err error
-}
-
-var refusals = summary.New(func(log *zap.Logger, r refusal) {
-	log.Warn("packets were not sent", zap.Int("packets", r.n), zap.String("service", r.of), zap.Error(r.err))
-})
+var refusals = problems("packets were not sent", "packets")
 
 // Stop makes the demon end.
 func (x *receiver) Stop(*act.Task, shutdown.Order) {
 	x.ordered = true
-	if x.conn == nil {
-		return
-	}
-	x.server.mu.Lock()
-	defer x.server.mu.Unlock()
-	if x.server.gives() {
-		x.socket.Give()
-	} else if s, ok := x.socket.(interface{ Try() }); ok {
-		s.Try()
+	if x.conn != nil {
+		x.server.mu.Lock()
+		defer x.server.mu.Unlock()
+		x.socket.Stop(x.server.gives())
 	}
 }
 
@@ -337,9 +286,7 @@ func (x *receiver) Close() error {
 	v.end(x)
 	x.peers.endAll()
 	if x.conn != nil {
-		if gives {
-			x.socket.Give()
-		}
+		x.socket.Stop(gives)
 		x.conn.Internals().Close()
 	}
 	return nil

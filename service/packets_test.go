@@ -455,6 +455,28 @@ func TestLentSocketsForPackets(t *testing.T) {
 	}
 }
 
+// What was broken: the successor failed, since the socket was a member already. Its other schedulers have no sockets.
+func TestAMemberOfAGroupIsInherited(t *testing.T) {
+	first := &service.PacketListener{Address: "0.0.0.0:0", Groups: []string{"239.1.2.3%1"}, Handler: echoes}
+	before := begin(t, act.Config{Schedulers: 2}, first.Setup)
+	sockets, err := first.Handover().Sockets()
+	require.NoError(t, err)
+	require.Len(t, sockets.FDs, 1)
+	second := &service.PacketListener{Address: first.Address, Groups: first.Groups, Handler: echoes}
+	sockets.Address = second.Address
+	others, err := second.Handover().Inherit([]*handover.Sockets{sockets})
+	require.NoError(t, err)
+	require.Empty(t, others)
+	first.Handover().Give()
+	require.NoError(t, before.End())
+	after := begin(t, act.Config{Schedulers: 2}, second.Setup)
+	again, err := second.Handover().Sockets()
+	require.NoError(t, err)
+	require.Len(t, again.FDs, 1)
+	again.Close()
+	require.NoError(t, after.order(servertest.Drain))
+}
+
 func TestPacketListenersThatCannotBe(t *testing.T) {
 	handler, peers := echoes, service.Peers{Handler: counts}
 	taken := &service.PacketListener{Address: loopback, Handler: handler}
@@ -466,7 +488,7 @@ func TestPacketListenersThatCannotBe(t *testing.T) {
 		{&service.PacketListener{Address: loopback}, "exactly one of Handler and Peers.Handler"},
 		{&service.PacketListener{Address: loopback, Handler: handler, Peers: peers}, "exactly one of Handler and Peers.Handler"},
 		{&service.PacketListener{Handler: handler}, "missing port"},
-		{&service.PacketListener{Address: loopback, Handler: handler, Groups: []string{"192.0.2.1"}}, "not a multicast group"},
+		{&service.PacketListener{Address: loopback, Handler: handler, Groups: []string{"192.0.2.1"}}, "joining 192.0.2.1"},
 		{&service.PacketListener{Address: loopback, Handler: handler, Groups: []string{"224.0.0.251%none"}}, "224.0.0.251"},
 		{&service.PacketListener{Address: loopback, Peers: service.Peers{Handler: counts, Max: -1}}, "negative"},
 		{&service.PacketListener{Address: loopback, Handler: handler, Options: listener.PacketOptions{Queue: -1}}, "negative"},

@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"container/list"
 	"errors"
 	"net"
 	"net/netip"
@@ -43,20 +44,19 @@ func (p Peers) resolved() (Peers, error) {
 // conversations are all of one socket.
 type conversations struct {
 	Peers
-	of          *receiver
-	all         map[netip.AddrPort]*conversation // that have not ended
-	first, last *conversation                    // of all; the first has been idle for longest
-	tasks       int                              // of conversations, also of ended ones
-	timer       act.Timer                        // when the first may have been idle for too long
+	of    *receiver
+	all   map[netip.AddrPort]*list.Element // conversations that have not ended
+	idle  list.List                        // the same; the first has been idle for longest
+	tasks int                              // of conversations, also of ended ones
+	timer act.Timer                        // when the first may have been idle for too long
 }
 
 // conversation is the task of one peer.
 type conversation struct {
 	act.Child
-	peer           listener.Peer
-	of             *receiver
-	previous, next *conversation
-	latest         time.Duration // when the latest packet has come
+	peer   listener.Peer
+	of     *receiver
+	latest time.Duration // when the latest packet has come
 }
 
 // keyOf returns the key of a peer. That of a Unix socket has its path as the zone of an address.
@@ -70,10 +70,12 @@ func keyOf(at netip.AddrPort, path string) netip.AddrPort {
 // take gives a packet to its conversation.
 func (x *conversations) take(in *netpoll.Packet) {
 	key := keyOf(in.Peer, in.Path)
-	c, known := x.all[key]
+	place, known := x.all[key]
+	var c *conversation
 	switch {
 	case known:
-		x.unlink(c)
+		c = place.Value.(*conversation)
+		x.idle.MoveToBack(place)
 	case !key.IsValid(), x.tasks >= x.Max+netpoll.PacketsAtOnce: // no name; or ended conversations do not finish
 		x.of.lost++
 		return
@@ -86,59 +88,39 @@ func (x *conversations) take(in *netpoll.Packet) {
 			return
 		}
 	}
+	c.latest = x.of.home.Now()
 	if !known {
 		if len(x.all) >= x.Max {
 			x.of.evicted++
-			x.end(x.first)
+			x.end(x.idle.Front())
 		}
-		x.all[key] = c
+		x.all[key] = x.idle.PushBack(c)
 		x.tasks++
 		x.of.home.Spawn(c)
 	}
-	c.latest, c.previous = x.of.home.Now(), x.last
-	if x.last == nil {
-		x.first = c
-	} else {
-		x.last.next = c
-	}
-	x.last = c
 	if !x.timer.Armed() {
 		x.of.home.CallAt(&x.timer, c.latest+x.Idle, x)
 	}
 }
 
-func (x *conversations) unlink(c *conversation) {
-	if c.previous == nil {
-		x.first = c.next
-	} else {
-		c.previous.next = c.next
-	}
-	if c.next == nil {
-		x.last = c.previous
-	} else {
-		c.next.previous = c.previous
-	}
-	c.previous, c.next = nil, nil
-}
-
 // end ends a conversation. Its task goes on until it has finished.
-func (x *conversations) end(c *conversation) {
-	x.unlink(c)
+func (x *conversations) end(place *list.Element) {
+	c := x.idle.Remove(place).(*conversation)
 	delete(x.all, c.key())
 	c.peer.Internals().Finish()
 }
 
 func (x *conversations) endAll() {
-	for x.first != nil {
-		x.end(x.first)
+	for x.idle.Len() > 0 {
+		x.end(x.idle.Front())
 	}
 	x.timer.Stop()
 }
 
 // Expire ends the conversations that have been idle for too long. The timer is late for a first one that has got a packet.
 func (x *conversations) Expire() {
-	for now := x.of.home.Now(); x.first != nil; x.end(x.first) {
-		if due := x.first.latest + x.Idle; due > now {
+	for now := x.of.home.Now(); x.idle.Len() > 0; x.end(x.idle.Front()) {
+		if due := x.idle.Front().Value.(*conversation).latest + x.Idle; due > now {
 			x.of.home.CallAt(&x.timer, due, x)
 			return
 		}
@@ -176,8 +158,8 @@ func (c *conversation) Abandon() act.Action {
 
 func (c *conversation) leave() {
 	x := &c.of.peers
-	if x.all[c.key()] == c {
-		x.end(c)
+	if place := x.all[c.key()]; place != nil && place.Value == c {
+		x.end(place)
 	}
 	x.of.lost += uint64(c.peer.Internals().Unread())
 	_ = c.peer.Close() // never fails

@@ -207,25 +207,31 @@ func (v *Listener) places(s *act.Scheduler, o engine.ListenOptions) (all []engin
 	return all
 }
 
-// join opens a socket for a scheduler that got none of the inherited ones, in the first turn of its demon: a program
-// that inherits, and is ended before it runs, must not have listened. It reports whether the socket was opened.
-func (a *acceptor) join(s *act.Scheduler) bool {
-	v := a.server
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	e, err := monitor.EngineOf(s)
-	if err == nil {
-		i := slices.IndexFunc(v.demons, func(b *acceptor) bool { return b.from != nil })
-		if i < 0 {
-			return false // the others have ended
-		}
-		a.options.Sibling = v.demons[i].from
-		a.from, err = e.Listen(a.options)
+// join has open give d a socket, if it got none of the inherited ones, in its first turn: a program that inherits, and is ended
+// before it runs, must not have listened. It reports whether the socket was opened; failure is what an error means.
+func (x *sockets[D]) join(d D, failure string, open func(sibling D) error) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	i := slices.IndexFunc(x.demons, func(d D) bool { _, err := d.descriptor(); return !errors.Is(err, net.ErrClosed) })
+	if i < 0 {
+		return false // the others have ended
 	}
-	if err != nil {
-		s.Logger().Warn("a scheduler accepts no connections", zap.Int("scheduler", s.Index()), zap.Stringer("at", v.addr), zap.Error(err))
+	err := open(x.demons[i])
+	if s := d.scheduler(); err != nil {
+		s.Logger().Warn(failure, zap.Int("scheduler", s.Index()), zap.Stringer("at", x.addr), zap.Error(err))
 	}
 	return err == nil
+}
+
+func (a *acceptor) join() bool {
+	return a.server.join(a, "a scheduler accepts no connections", func(other *acceptor) error {
+		e, err := monitor.EngineOf(a.home)
+		if err == nil {
+			a.options.Sibling = other.from
+			a.from, err = e.Listen(a.options)
+		}
+		return err
+	})
 }
 
 func (a *acceptor) scheduler() *act.Scheduler { return a.home }

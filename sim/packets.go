@@ -459,7 +459,7 @@ func (k *datagrams) Await(w act.Waker) {
 
 func (k *datagrams) Member(netip.Addr, string, bool) error { return nil }
 func (k *datagrams) Dropped() uint64                       { return k.s.dropped }
-func (k *datagrams) Give()                                 { k.given = true; k.waker.Wake() }
+func (k *datagrams) Stop(given bool)                       { k.given = k.given || given; k.waker.Wake() }
 func (k *datagrams) Close()                                { k.s.close(); k.waker.Wake() }
 func (k *datagrams) Addr() net.Addr                        { return k.s.localAddr() }
 func (k *datagrams) Descriptor() (int, error)              { return -1, errors.ErrUnsupported }

@@ -40,9 +40,9 @@ type PacketSocket interface {
 	Member(group netip.Addr, ifname string, member bool) error
 	// Dropped returns how many packets the kernel has dropped for want of room; 0 if that is not known.
 	Dropped() uint64
-	// Give says that the socket lives on in another OS process: Receive returns net.ErrClosed, and Close leaves the file of a Unix
-	// socket. Send goes on.
-	Give()
+	// Stop comes before the last packets are received: all that have arrived. If given is true, the socket lives on in another OS
+	// process: Receive returns net.ErrClosed, and Close leaves the file of a Unix socket. Send goes on.
+	Stop(given bool)
 	// Close closes the socket; a second Close does nothing.
 	Close()
 	// Addr returns the address, even after Close; never nil, but empty for a dialled Unix socket. Any goroutine.
