@@ -422,8 +422,8 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 // part of the request's body stays unread. The handler's action is closed after next was called. If the connection is lost
 // before, next is not called. The request and the response are not used again.
 //
-// The error is that of Write, or ErrLate after SetBody and SwitchProtocols. Then the handler answers as usual. After Hijack
-// nothing can be written, and an action that fails has the connection aborted.
+// The error is that of Write, or ErrLate after SetBody and SwitchProtocols, or an errors.ErrUnsupported over HTTP/2. Then the
+// handler answers as usual. After Hijack nothing can be written, and an action that fails has the connection aborted.
 func (w *Response) Hijack(next func(*listener.Conn) act.Action) error {
 	w.recall()
 	switch {

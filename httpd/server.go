@@ -48,9 +48,9 @@ type Server struct {
 	// whatever MaxHead is.
 	MaxHead, MaxFields int
 	// MaxHeads bounds the memory, in bytes, of the heads on a scheduler that have begun and not ended. One that would
-	// exceed it is answered with 503 (HTTP/2: ENHANCE_YOUR_CALM), and its connection is closed. A head that comes in one piece takes none; any other
-	// one takes at least 4 KiB, and at most twice its length so far. 0 means 8 MiB, and less than 0 means no bound: then a
-	// client that begins many heads and ends none takes up to twice MaxHead with each.
+	// exceed it is answered with 503 (HTTP/2: ENHANCE_YOUR_CALM), and its connection is closed. A head that comes in one piece
+	// takes none; any other one takes at least 4 KiB, and at most twice its length so far. 0 means 8 MiB, and less than 0 means
+	// no bound: then a client that begins many heads and ends none takes up to twice MaxHead with each.
 	MaxHeads int
 	// MaxStreams bounds the requests that are handled at a time on a connection of HTTP/2. More are refused by RST_STREAM with
 	// REFUSED_STREAM, which clients may repeat. Requests that were reset, and whose handlers have not returned, may be as many
