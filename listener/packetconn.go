@@ -117,20 +117,15 @@ func (c *PacketConn) Counts() PacketCounts {
 	return n
 }
 
-// Send queues a packet with a copy of p for an address of UDP. The error is ErrPacketDropped, net.ErrClosed, or ErrTooLong for more
-// bytes than a datagram has. That the kernel refuses to send it is known later, and only counted.
-func (c *PacketConn) Send(p []byte, to netip.AddrPort) error {
-	return c.SendPacket(netpoll.Packet{Data: p, Peer: to})
-}
-
 // Reply queues a packet with a copy of p for the sender of in. It comes from the address that in was sent to, which matters if the
 // machine has several.
 func (c *PacketConn) Reply(in *netpoll.Packet, p []byte) error {
-	return c.SendPacket(netpoll.Packet{Data: p, Peer: in.Peer, Path: in.Path, Local: in.Local})
+	return c.Send(netpoll.Packet{Data: p, Peer: in.Peer, Path: in.Path, Local: in.Local})
 }
 
-// SendPacket is [PacketConn.Send] for a packet with any of its fields.
-func (c *PacketConn) SendPacket(p netpoll.Packet) error {
+// Send queues a copy of p, a packet with Data, Peer or Path, and perhaps Local. The error is ErrPacketDropped, net.ErrClosed, or
+// ErrTooLong for more bytes than a datagram has. That the kernel refuses to send it is known later, and only counted.
+func (c *PacketConn) Send(p netpoll.Packet) error {
 	size := len(p.Data) + packetOverhead
 	switch {
 	case c.socket == nil:
@@ -191,21 +186,13 @@ func (c *PacketConn) flush() {
 // keptPackets bounds the memory that an empty queue keeps.
 const keptPackets = 64 << 10
 
-// Join makes the socket a member of a multicast group, on a network interface, or on one that the kernel chooses if ifname is "".
-func (c *PacketConn) Join(group netip.Addr, ifname string) error {
-	return c.member(group, ifname, true)
-}
-
-// Leave ends what Join began, with the same arguments.
-func (c *PacketConn) Leave(group netip.Addr, ifname string) error {
-	return c.member(group, ifname, false)
-}
-
-func (c *PacketConn) member(group netip.Addr, ifname string, on bool) error {
+// SetMember makes the socket a member of a multicast group on a network interface, or ends that. The kernel chooses the interface if
+// ifname is "".
+func (c *PacketConn) SetMember(group netip.Addr, ifname string, member bool) error {
 	if c.socket == nil {
 		return net.ErrClosed
 	}
-	return c.socket.Member(group, ifname, on)
+	return c.socket.Member(group, ifname, member)
 }
 
 // close sends what is queued, as far as there is room, and closes the socket.

@@ -82,9 +82,9 @@ func (p *Peer) Send(b []byte) error {
 		return net.ErrClosed
 	}
 	if p.own {
-		return p.conn.SendPacket(netpoll.Packet{Data: b})
+		return p.conn.Send(netpoll.Packet{Data: b})
 	}
-	return p.conn.SendPacket(netpoll.Packet{Data: b, Peer: p.addr, Path: p.path, Local: p.local})
+	return p.conn.Send(netpoll.Packet{Data: b, Peer: p.addr, Path: p.path, Local: p.local})
 }
 
 // Receive returns the oldest packet that was not taken yet. Its Data is lent until the turn ends. Without one the error is an
@@ -132,7 +132,7 @@ func (p *Peer) finish() {
 	p.waker.Wake()
 }
 
-// pull receives from the peer's own socket. Only what fits is kept.
+// pull receives from the peer's own socket, once.
 func (p *Peer) pull() error {
 	if err := p.fault; err != nil {
 		p.fault = nil
@@ -147,13 +147,10 @@ func (p *Peer) pull() error {
 	}
 	p.conn.counts.Received += uint64(len(in))
 	for i := range in {
-		p.put(&in[i], packetsKept)
+		p.put(&in[i], len(in))
 	}
 	return nil
 }
-
-// packetsKept is how many packets a Peer of DialPackets keeps that were not taken.
-const packetsKept = 4 * netpoll.PacketsAtOnce
 
 // put keeps a packet until it is taken, and reports whether there was room.
 func (p *Peer) put(in *netpoll.Packet, most int) bool {

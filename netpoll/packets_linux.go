@@ -130,20 +130,20 @@ func (b *PacketBuffer) take(i int) {
 			break
 		}
 		switch [2]int32{c.Level, c.Type} {
-		case [2]int32{unix.IPPROTO_IP, unix.IP_PKTINFO}: // after that of IPv6; ipi_spec_dst
-			p.Local = netip.AddrFrom4([4]byte(value[4:]))
+		case [2]int32{unix.IPPROTO_IP, unix.IP_PKTINFO}: // after that of IPv6
+			p.Local = netip.AddrFrom4(valueOf[unix.Inet4Pktinfo](value).Spec_dst)
 		case [2]int32{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO}:
-			if ip := zoned([16]byte(value), binary.NativeEndian.Uint32(value[16:])); !ip.IsMulticast() {
-				p.Local = ip
+			if in := valueOf[unix.Inet6Pktinfo](value); in.Addr[0] != 0xff { // no multicast
+				p.Local = zoned(in.Addr, in.Ifindex)
 			}
 		case [2]int32{unix.IPPROTO_IP, unix.IP_TOS}: // a byte
 			p.ECN = value[0] & 3
 		case [2]int32{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}:
-			p.ECN = uint8(binary.NativeEndian.Uint32(value)) & 3
+			p.ECN = uint8(*valueOf[int32](value)) & 3
 		case [2]int32{unix.IPPROTO_UDP, unix.UDP_GRO}:
-			segment = int(binary.NativeEndian.Uint32(value))
+			segment = int(*valueOf[int32](value))
 		case [2]int32{unix.SOL_SOCKET, unix.SCM_TIMESTAMPNS}:
-			p.At = time.Unix((*unix.Timespec)(unsafe.Pointer(&value[0])).Unix())
+			p.At = time.Unix(valueOf[unix.Timespec](value).Unix())
 		}
 	}
 	for {
@@ -155,6 +155,9 @@ func (b *PacketBuffer) take(i int) {
 		}
 	}
 }
+
+// valueOf is the value of a control message.
+func valueOf[T any](value []byte) *T { return (*T)(unsafe.Pointer(&value[0])) }
 
 func (b *PacketBuffer) sender(p *Packet, a *unix.RawSockaddrAny, n uint32) {
 	if n < 2 {
@@ -295,36 +298,30 @@ func (b *PacketBuffer) message(i int, p *Packet, group int) error {
 		h.Name = (*byte)(unsafe.Pointer(name))
 	}
 	h.Control = &m.control[i][0]
-	n := 0
 	if local := p.Local.Unmap(); local.Is4() {
-		at := m.put(i, &n, unix.IPPROTO_IP, unix.IP_PKTINFO, 12)
-		clear(at)
-		ip := local.As4()
-		copy(at[4:], ip[:])
+		put(m, i, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.Inet4Pktinfo{Spec_dst: local.As4()})
 	} else if local.Is6() {
 		id, err := zoneID(local.Zone())
 		if err != nil {
 			return err
 		}
-		at, ip := m.put(i, &n, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, 20), local.As16()
-		copy(at, ip[:])
-		binary.NativeEndian.PutUint32(at[16:], id)
+		put(m, i, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.Inet6Pktinfo{Addr: local.As16(), Ifindex: id})
 	}
 	if group > 1 {
-		binary.NativeEndian.PutUint16(m.put(i, &n, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2), uint16(len(p.Data)))
+		put(m, i, unix.IPPROTO_UDP, unix.UDP_SEGMENT, uint16(len(p.Data)))
 	}
-	h.SetControllen(n)
 	return nil
 }
 
-// put adds a control message and returns the place for its value.
-func (m *messages) put(i int, n *int, level, kind int32, size int) []byte {
-	at := m.control[i][*n:]
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&at[0]))
-	h.Level, h.Type = level, kind
-	h.SetLen(unix.CmsgLen(size))
-	*n += unix.CmsgSpace(size)
-	return at[unix.CmsgLen(0):][:size]
+// put adds a control message to message i.
+func put[T any](m *messages, i int, level, kind int32, value T) {
+	h := &m.header[i]
+	at := unsafe.Pointer(&m.control[i][h.Controllen])
+	c := (*unix.Cmsghdr)(at)
+	c.Level, c.Type = level, kind
+	c.SetLen(unix.CmsgLen(int(unsafe.Sizeof(value))))
+	*(*T)(unsafe.Add(at, unix.CmsgLen(0))) = value
+	h.SetControllen(int(h.Controllen) + unix.CmsgSpace(int(unsafe.Sizeof(value))))
 }
 
 func onWire(port uint16) (p uint16) {

@@ -171,7 +171,7 @@ func (x *receiver) open() (err error) {
 		at, ifname, _ := strings.Cut(g, "%")
 		group, err := netip.ParseAddr(at)
 		if err == nil {
-			err = x.conn.Join(group, ifname)
+			err = x.conn.SetMember(group, ifname, true)
 		}
 		if err != nil && !errors.Is(err, syscall.EADDRINUSE) { // an inherited socket may have joined
 			x.conn.Internals().Close()
