@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
@@ -259,4 +260,33 @@ func TestWhatConnectionsOfWebSocketSay(t *testing.T) {
 	})
 	l.Until("both have one", func() bool { return servertest.CountsOf(l.S)["websocket_received_total"] == 2 })
 	require.EqualValues(t, 2, servertest.CountsOf(l.S)["websocket_sent_total"])
+}
+
+// RFC 8441 5: over HTTP/2 a handshake has no key, and the stream is the connection, whose waits are those of its session.
+func TestAConnectionOverHTTP2(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	web := &httpd.Server{Handler: (&websocket.Server{Handler: echo(new(error))}).Serve}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: web.Serve}
+	require.NoError(t, tcp.Setup(l.S))
+	c := servertest.Dial(t, tcp.Addr())
+	var head []byte
+	for _, f := range strings.Fields(":method=CONNECT :scheme=http :authority=a :path=/ :protocol=websocket sec-websocket-version=13") {
+		name, value, _ := strings.Cut(f, "=")
+		head = http2.AppendField(head, name, value)
+	}
+	const hello = "\x81\x85\x00\x00\x00\x00hello" // masked with zeros
+	out := http2.AppendHeaders(http2.AppendSettings([]byte(http2.Preface)), 1, head, false)
+	out = http2.Header{Length: uint32(len(hello)), Type: http2.Data, Stream: 1}.Append(out)
+	servertest.Send(t, c, string(out)+hello)
+	l.Until("it echoes", func() bool { return servertest.CountsOf(l.S)["websocket_sent_total"] == 1 })
+	input := "input from " + c.LocalAddr().String()
+	l.UntilSaid("connections to "+tcp.Addr().String(), "its streams: 1", input, input)
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(servertest.Timeout)))
+	in, p := "", make([]byte, 1000)
+	for !strings.HasSuffix(in, "\x81\x05hello") {
+		n, err := c.Read(p)
+		require.NoError(t, err)
+		in += string(p[:n])
+	}
+	require.NotContains(t, in, "sec-websocket-accept")
 }
