@@ -252,6 +252,32 @@ func ExampleConnect() {
 	// Output: 220 at your service
 }
 
+// A client asks a server, and repeats the question if a packet is lost.
+func ExampleQuery() {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go func() {
+		question := make([]byte, 100)
+		if n, from, err := server.ReadFrom(question); err == nil {
+			_, _ = server.WriteTo(bytes.ToUpper(question[:n]), from)
+		}
+	}()
+	s := act.New(act.Config{})
+	query := &listener.Query{Address: server.LocalAddr().String(), Request: []byte("who is there?")}
+	s.Spawn(act.Seq(query, act.Func(func(*act.Task) act.Directive {
+		fmt.Printf("%s\n", query.Answer())
+		return act.Done
+	})))
+	if err := s.Run(); err != nil {
+		fmt.Println(err)
+	}
+	_, _ = s.Close(), server.Close()
+	// Output: WHO IS THERE?
+}
+
 func ExampleSleep() {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()

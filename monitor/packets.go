@@ -33,8 +33,8 @@ func (e *readiness) Packets(o engine.PacketOptions) (engine.PacketSocket, error)
 		return nil, err
 	}
 	x.addr = e.os.PacketAddr(fd)
-	if at, ok := x.addr.(*net.UnixAddr); ok && o.Inherited != 0 {
-		x.path = at.Name
+	if at, ok := x.addr.(*net.UnixAddr); ok {
+		x.path = at.Name // "" if it was dialled
 	}
 	if x.addr == nil {
 		err = errors.New("monitor: the kernel does not know the address of a socket (getsockname)")
@@ -59,17 +59,12 @@ func (x *packets) open(o engine.PacketOptions) (int, error) {
 	case o.Sibling != nil:
 		return os.JoinPackets(o.Sibling.Addr(), o.PacketOptions)
 	}
-	switch at := o.Addr.(type) {
-	case *net.UnixAddr:
-		x.path = at.Name
-	case *net.UDPAddr:
-		if at.IP == nil {
-			fd, err := os.ListenPackets(&net.UDPAddr{IP: net.IPv6unspecified, Port: at.Port}, o.PacketOptions, nil)
-			if !errors.Is(err, syscall.EAFNOSUPPORT) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
-				return fd, err
-			}
-			o.Addr = &net.UDPAddr{IP: net.IPv4zero, Port: at.Port} // no IPv6 here
+	if at, ok := o.Addr.(*net.UDPAddr); ok && at.IP == nil {
+		fd, err := os.ListenPackets(&net.UDPAddr{IP: net.IPv6unspecified, Port: at.Port}, o.PacketOptions, nil)
+		if !errors.Is(err, syscall.EAFNOSUPPORT) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return fd, err
 		}
+		o.Addr = &net.UDPAddr{IP: net.IPv4zero, Port: at.Port} // no IPv6 here
 	}
 	return os.ListenPackets(o.Addr, o.PacketOptions, o.Prepare)
 }
@@ -163,8 +158,8 @@ func (x *packets) Descriptor() (int, error) {
 
 func (x *packets) Stop(given bool) {
 	x.some = true // an event may be on its way from the poller
-	if x.given = x.given || given; x.given {
-		x.path = ""
+	if given {
+		x.given, x.path = true, ""
 	}
 	x.waker.Wake()
 }

@@ -437,18 +437,15 @@ func (k *datagrams) Send(all []netpoll.Packet) (n int, err error) {
 	if k.s.closed {
 		return 0, net.ErrClosed
 	}
-	for n < len(all) {
-		switch err = k.s.put(all[n]); err {
-		case nil:
+	for n < len(all) && err == nil {
+		if err = k.s.put(all[n]); err == nil {
 			n++
-		case syscall.EAGAIN:
-			k.full = true
-			return n, monitor.ErrWouldBlock
-		default:
-			return n, err
 		}
 	}
-	return n, nil
+	if err == syscall.EAGAIN {
+		k.full, err = true, monitor.ErrWouldBlock
+	}
+	return n, err
 }
 
 func (k *datagrams) Await(w act.Waker) {
