@@ -60,9 +60,6 @@ func (i *packetInternals) Socket() engine.PacketSocket { return i.socket }
 
 // Receive returns the packets that have come, as engine.PacketSocket.Receive does.
 func (i *packetInternals) Receive() ([]netpoll.Packet, error) {
-	if i.socket == nil {
-		return nil, net.ErrClosed
-	}
 	in, err := i.socket.Receive()
 	i.counts.Received += uint64(len(in))
 	return in, err

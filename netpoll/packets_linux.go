@@ -247,15 +247,12 @@ func groupOf(all []Packet, alone int) int {
 		return 1
 	}
 	n := 1
-	for n < len(all) {
+	for n < len(all) && len(all[n-1].Data) == size { // only the last may be shorter
 		q := &all[n]
 		if total += len(q.Data); len(q.Data) == 0 || len(q.Data) > size || total > mostInGroup || q.Peer != p.Peer || q.Local != p.Local {
 			break
 		}
 		n++
-		if len(q.Data) < size {
-			break
-		}
 	}
 	return n
 }

@@ -98,6 +98,7 @@ func TestSegmentsAreGivenApart(t *testing.T) {
 	fd, at := udp(t, "127.0.0.1:0", PacketOptions{})
 	from, _ := udp(t, "127.0.0.1:0", PacketOptions{})
 	require.NoError(t, sys.SetBuffers(fd, 1<<20, 0))
+	require.NoError(t, unix.SetsockoptInt(from, unix.IPPROTO_IP, unix.IP_TOS, 2))
 	var b PacketBuffer
 	all := segments(at)
 	for _, groups := range []bool{false, true} {
@@ -114,6 +115,7 @@ func TestSegmentsAreGivenApart(t *testing.T) {
 		require.Len(t, in, map[bool]int{true: 2, false: 1}[groups]*PacketsAtOnce)
 		for i, p := range in {
 			require.Equal(t, string(all[i%PacketsAtOnce].Data), string(p.Data), i)
+			require.Equal(t, uint8(2), p.ECN)
 		}
 		if more {
 			receiveAll(t, fd, &b, PacketsAtOnce)
