@@ -57,6 +57,7 @@ const (
 	EINVAL       = linux.EINVAL
 	ENAMETOOLONG = linux.ENAMETOOLONG
 	ENODEV       = linux.ENODEV
+	ENOPROTOOPT  = linux.ENOPROTOOPT
 	ENOTCONN     = linux.ENOTCONN
 	ENOENT       = linux.ENOENT
 	ETIMEDOUT    = linux.ETIMEDOUT
