@@ -23,7 +23,10 @@ func TestBytesOrderWhatBothEndsDo(t *testing.T) {
 		"receive":  {func(fd int) (int, error) { return syscall.Write(fd, one) }, receive},
 		"both":     {func(fd int) (int, error) { return sys.Send(fd, nil, one) }, receive},
 		"packets": {func(fd int) (int, error) { return sys.SendPackets(fd, new(PacketBuffer), []Packet{{Data: one}}) },
-			func(fd int) (int, error) { in, _, err := sys.ReceivePackets(fd, new(PacketBuffer)); return len(in), err }},
+			func(fd int) (int, error) {
+				in, _, err := sys.ReceivePackets(fd, new(PacketBuffer))
+				return len(in), err
+			}},
 	} {
 		if name == "packets" && !sendsFromLocal {
 			continue // only Linux orders them
