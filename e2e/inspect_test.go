@@ -123,7 +123,11 @@ func inspected(t *testing.T, name string, flags []string) {
 	v := viewerOf(t, p)
 
 	c := dial(t, p.Addr)
-	_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // one that has said nothing is closed after a while
+	say := "GET / HTTP/1.1\r\nHost: x\r\n\r\n" // a connection that has said nothing is closed after a while
+	if name == "dns" {
+		say = "\x00\x21\x00\x07\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03web\x07example\x03com\x00\x00\x01\x00\x01"
+	}
+	_, err := io.WriteString(c, say)
 	require.NoError(t, err)
 	_, err = c.Read(make([]byte, 1))
 	require.NoError(t, err)

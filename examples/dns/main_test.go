@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,9 +28,12 @@ func TestGoAsks(t *testing.T) {
 	udp := &service.PacketListener{Address: "127.0.0.1:0", Handler: overUDP(z)}
 	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: overTCP(z, &admission.Limiter{Messages: 1000})}
 	r := servertest.Start(t, act.Config{Schedulers: 2}, udp.Setup, tcp.Setup)
+	var mu sync.Mutex // the resolver asks for addresses of both versions at a time
 	var networks []string
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		mu.Lock()
 		networks = append(networks, network)
+		mu.Unlock()
 		to := udp.Addr()
 		if network == "tcp" {
 			to = tcp.Addr()
