@@ -28,7 +28,7 @@ import (
 
 func main() {
 	path := flag.String("zone", "", "the `file` with the records of the zone; without it example.com of this example")
-	limits := &admission.Limiter{}
+	limits := &admission.Limiter{Messages: -1} // the flag -messages-per-source, without a bound
 	server := program.Server{Addr: "127.0.0.1:5353", Options: []program.Option{limits, &inspect.Inspector{}}}
 	server.Parse()
 	z, err := load(*path)
