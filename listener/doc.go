@@ -12,10 +12,12 @@
 // [Conn.SendFile] sends a file without copying its bytes through the program, where the kernel can. [Line] reads a Conn
 // line by line. [Frame] reads length-prefixed messages.
 //
+// A [PacketConn] is a socket for datagrams, and a [Peer] is one end of a conversation by them, which [DialPackets] begins.
+//
 // The leaves are actions, used by pointer: [Connect] dials, [Sleep] waits for a time, [Receive] takes a value from a
-// [Mailbox], and [Ready] waits for a descriptor. [Reconnect] dials again
-// whenever its connection ends. [Within] bounds any action in time. A [Filter] prepares a connection before its
-// handler. A [Bridge] gives a connection to code that blocks, or that starts goroutines.
+// [Mailbox], [Ready] waits for a descriptor, and [Query] asks one question by datagrams. [Reconnect] dials again whenever
+// its connection ends. [Within] bounds any action in time. A [Filter] prepares a connection before its handler. A [Bridge]
+// gives a connection to code that blocks, or that starts goroutines.
 //
 // Everything is for the scheduler's thread, except where "any goroutine" is said. Each leaf documents what it does when
 // shutdown begins.
