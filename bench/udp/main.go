@@ -120,13 +120,13 @@ func (o Options) echo(b build.Builder) (all []*server.Process, talk load.Talk, e
 		return nil, talk, err
 	}
 	var of [3]string
-	for i, dir := range []string{"udp/daimon", "udp/plain", "udp/gnet"} {
+	for i, dir := range []string{"udp/daimon", "udp/plain", "echo/gnet"} {
 		if of[i], err = b.Go(dir); err != nil {
 			return nil, talk, err
 		}
 	}
 	return []*server.Process{process("daimon", of[0]), process("loop", loop), process("control", loop), process("conversations", of[0], "-peers"),
-		process("net", of[1]), process("gnet", of[2])}, load.Echo(o.Size), nil
+		process("net", of[1]), process("gnet", of[2], "-network", "udp")}, load.Echo(o.Size), nil
 }
 
 // zoneFile is served by all.

@@ -1,4 +1,4 @@
-// Command gnet is an echo server on gnet: -reactors event loops.
+// Command gnet is an echo server on gnet, of streams or datagrams: -reactors event loops.
 package main
 
 import (
@@ -24,9 +24,10 @@ func (*echo) OnTraffic(c gnet.Conn) gnet.Action {
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:7007", "the address to listen on")
+	network := flag.String("network", "tcp", "tcp or udp")
 	reactors := flag.Int("reactors", 0, "event loops, and GOMAXPROCS; 0: one for each CPU")
 	flag.Parse()
 	runtime.GOMAXPROCS(*reactors)
 	options := []gnet.Option{gnet.WithNumEventLoop(*reactors), gnet.WithMulticore(*reactors == 0), gnet.WithReuseAddr(true)}
-	log.Fatal(gnet.Run(&echo{}, "tcp://"+*addr, options...))
+	log.Fatal(gnet.Run(&echo{}, *network+"://"+*addr, options...))
 }
