@@ -1,0 +1,220 @@
+package topic
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+var (
+	// ErrTooLong is returned by Publish for a message that is longer than Config.MaxMessage.
+	ErrTooLong = errors.New("topic: the message is too long")
+	// ErrTopics is returned by Publish when a history or a retained message would be one more than Config.Topics.
+	ErrTopics = errors.New("topic: too many topics have a history or a retained message")
+	// ErrNoHistory is returned by Follow for a topic without history.
+	ErrNoHistory = errors.New("topic: the topic has no history")
+)
+
+// Config configures a Broker. The zero Config has no history and no presence.
+type Config struct {
+	// Rules say which topics have a history and presence. The first one whose Filter matches is used; a topic that none
+	// matches has neither.
+	Rules []Rule
+	// Topics bounds how many topics have a history, a retained message or members. 0 means 65,536.
+	Topics int
+	// MaxMessage bounds the Data of a message, in bytes. 0 means 64 KiB.
+	MaxMessage int
+	// Pending bounds how many messages wait until a scheduler passes them on to its subscriptions. 0 means 65,536.
+	Pending int
+	// Engine connects this Broker with the Brokers of other machines. nil: it is alone.
+	Engine Engine
+}
+
+// Rule says what is kept for the topics that Filter matches.
+type Rule struct {
+	Filter string
+	// History is how many of the latest messages are kept, for at most Age. 0: none. Age 0 means an hour.
+	History int
+	Age     time.Duration
+	// Presence keeps the Members of the subscriptions to a topic. Who comes and goes is published as Joined and Left, in the
+	// topic "$presence/" and its name.
+	Presence bool
+}
+
+// Broker passes messages from publishers to the subscriptions of a Group. Make it with [New] and give its Setup to the Group.
+type Broker struct {
+	cfg   Config
+	lanes []*lane
+	clock act.Clock
+
+	mu      sync.Mutex
+	tree    node
+	seq     uint64
+	records int      // of Config.Topics
+	found   []*share // of the present message
+	turn    int      // the lane of the next subscription without an owner
+	epochs  uint64
+}
+
+// New returns a Broker. It panics if a Rule has no valid filter, or a bound is negative.
+func New(cfg Config) *Broker {
+	for i := range cfg.Rules {
+		r := &cfg.Rules[i]
+		if !ValidFilter(r.Filter) || r.History < 0 || r.Age < 0 {
+			panic("topic: a wrong Rule for " + strconv.Quote(r.Filter))
+		}
+		r.Age = cmp.Or(r.Age, time.Hour)
+	}
+	if cfg.Topics < 0 || cfg.MaxMessage < 0 || cfg.Pending < 0 {
+		panic("topic: a negative bound")
+	}
+	cfg.Topics, cfg.MaxMessage, cfg.Pending = cmp.Or(cfg.Topics, 1<<16), cmp.Or(cfg.MaxMessage, 64<<10), cmp.Or(cfg.Pending, 1<<16)
+	return &Broker{cfg: cfg}
+}
+
+// Setup is a set-up function of a Group: it adds the Broker to each scheduler. Subscribe and Publish may be called when
+// the set-up functions have returned.
+func (b *Broker) Setup(s *act.Scheduler) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lanes == nil {
+		b.clock = s.Clock()
+		for _, s := range s.Group().Schedulers() {
+			b.lanes = append(b.lanes, &lane{b: b, s: s, left: -1})
+		}
+	}
+	s.Attach(b.lanes[s.Index()])
+	return nil
+}
+
+// next returns the lane for a subscription of a goroutine.
+func (b *Broker) next() *lane {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn++
+	return b.lanes[b.turn%len(b.lanes)]
+}
+
+// Publish passes a message on to the subscriptions that match its topic now. It never waits for a subscription. If a scheduler
+// has too many messages to pass on, Publish returns an act.Blocked, and the message was not published; a goroutine that may
+// block calls [Broker.PublishWait]. Subscriptions get the messages of one publisher in the order in which they were published,
+// and all messages of a topic in the same order. Any goroutine.
+func (b *Broker) Publish(p Publication) error {
+	if err := b.check(p); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := &Message{Topic: p.Topic, Data: p.Data, Tag: p.Tag}
+	if full := b.route(m); full != nil {
+		return (*fullLane)(full)
+	}
+	if err := b.keep(m, p.Retain); err != nil {
+		return err
+	}
+	b.deliver(m)
+	return nil
+}
+
+// PublishWait is Publish for a goroutine that may block, never for the thread of a scheduler: it waits, until ctx ends, while a
+// scheduler has too many messages to pass on.
+func (b *Broker) PublishWait(ctx context.Context, p Publication) error {
+	for {
+		err := b.Publish(p)
+		full, ok := err.(*fullLane)
+		if !ok {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		full.room.Wait((*lane)(full).isFull)
+	}
+}
+
+func (b *Broker) check(p Publication) error {
+	switch {
+	case !ValidName(p.Topic):
+		return ErrName
+	case len(p.Data) > b.cfg.MaxMessage:
+		return ErrTooLong
+	}
+	return nil
+}
+
+// route finds the subscriptions of m's topic. It returns a lane that has no room, if there is one.
+func (b *Broker) route(m *Message) (full *lane) {
+	b.found = b.tree.match(b.found[:0], m.Topic)
+	for _, x := range b.found {
+		if x.lane.full() {
+			return x.lane
+		}
+	}
+	return nil
+}
+
+// deliver passes m on to what route has found.
+func (b *Broker) deliver(m *Message) {
+	b.seq++
+	m.seq = b.seq
+	for _, x := range b.found {
+		x.lane.add(item{to: x, m: m})
+	}
+}
+
+// link makes a link of sub to a filter, with the lock.
+func (b *Broker) link(sub *Subscription, filter string) *link {
+	n := b.tree.find(filter, true)
+	var to *share
+	for _, x := range n.shares {
+		if x.lane == sub.lane {
+			to = x
+		}
+	}
+	if to == nil {
+		to = &share{lane: sub.lane, of: n}
+		n.shares = append(n.shares, to)
+	}
+	to.count++
+	if sub.first.to == nil { // it is used once, since the lane may not know yet of its end
+		sub.first = link{sub: sub, to: to}
+		return &sub.first
+	}
+	k := &link{sub: sub, to: to}
+	sub.mu.Lock()
+	sub.more().links = append(sub.more().links, k)
+	sub.mu.Unlock()
+	return k
+}
+
+// unlink ends k, with the lock.
+func (b *Broker) unlink(k *link) {
+	k.ended = true
+	if sub := k.sub; k != &sub.first {
+		sub.extra.links = slices.DeleteFunc(sub.extra.links, func(x *link) bool { return x == k })
+	}
+	k.to.lane.add(item{to: k.to, m: leaves, link: k})
+	if k.to.count--; k.to.count == 0 {
+		n := k.to.of
+		n.shares = slices.DeleteFunc(n.shares, func(x *share) bool { return x == k.to })
+		n.prune()
+	}
+}
+
+// fullLane is a lane as the error that it has no room.
+type fullLane lane
+
+func (f *fullLane) Error() string {
+	return "topic: too many messages wait for scheduler " + strconv.Itoa(f.s.Index())
+}
+
+func (f *fullLane) Describe(d *act.Description) { d.WaitsFor("room for a message of a topic") }
+
+// Arm implements act.Blocked.
+func (f *fullLane) Arm(t *act.Task) { f.room.Add(t.Waker().Remote(), (*lane)(f).isFull) }

@@ -1,0 +1,399 @@
+package topic
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+var (
+	// ErrSlow is returned by Take when the subscription has ended because its queue was full: see [End].
+	ErrSlow = errors.New("topic: the subscription has ended: its owner is too slow")
+	// ErrClosed is returned by the methods of a subscription that was closed.
+	ErrClosed = errors.New("topic: the subscription is closed")
+)
+
+// Overflow says what happens to a message that finds the queue of a subscription full. A publisher never waits for a subscriber.
+type Overflow uint8
+
+const (
+	DropOldest Overflow = iota // the oldest message in the queue is dropped
+	DropNewest                 // the message is dropped
+	End                        // the subscription ends with ErrSlow; with a history its owner may recover: see [Subscription.Follow]
+)
+
+// Owner is what a subscription belongs to, and ends with: an *[act.Task], or a *process.Self.
+type Owner interface {
+	Scheduler() *act.Scheduler
+	Own(io.Closer)
+}
+
+// Options configure a subscription.
+type Options struct {
+	Queue    int // how many messages wait for the owner; 0 means 256
+	Overflow Overflow
+	// Member, if it has an ID, is present in the topics of the subscription: see [Rule].
+	Member Member
+	// Wake is called on any goroutine when Take has something to return after it had nothing. It must not block, nor
+	// call the subscription. It is for an owner that is not a task: a process gives its Poke.
+	Wake func()
+}
+
+// Subscription gets the messages of any number of topics, in one queue: the messages of one publisher in the order in which they were
+// published, and each once, even if several of its filters match. It has one owner, which alone calls its methods. Make it
+// with [Broker.Subscribe].
+type Subscription struct {
+	lane     *lane
+	limit    int32
+	overflow Overflow
+	ended    bool // as what follows, under mu
+
+	mu      sync.Mutex
+	one     *Message // the first of the queue
+	rest    *ring    // the others; nil: none
+	last    uint64   // the latest message that came
+	dropped uint64
+	waker   act.Waker // of a task on the lane's scheduler
+	first   link
+	extra   *extra
+}
+
+// extra is what few subscriptions have.
+type extra struct {
+	links  []*link    // but for the first
+	batch  []*Message // comes before the queue
+	member Member
+	wake   func()
+	bell   chan struct{} // for Receive
+	err    error         // why it has ended
+}
+
+// ring is a part of a queue.
+type ring struct {
+	messages []*Message
+	at       int
+}
+
+// Subscribe returns a subscription without topics, which ends with its owner. For a goroutine the owner is nil: it closes the
+// subscription itself. It is for a turn of the owner, or for any goroutine without one.
+func (b *Broker) Subscribe(owner Owner, o Options) *Subscription {
+	sub := &Subscription{limit: int32(cmp.Or(o.Queue, 256)), overflow: o.Overflow}
+	if o.Wake != nil || o.Member.ID != "" {
+		sub.extra = &extra{wake: o.Wake, member: o.Member}
+	}
+	if owner == nil {
+		sub.lane = b.next()
+	} else {
+		sub.lane = b.lanes[owner.Scheduler().Index()]
+		owner.Own(sub)
+	}
+	return sub
+}
+
+// Add subscribes to all topics that filter matches: messages that are published after Add has returned come to the
+// subscription. Retained messages come first. A filter that was added before brings its retained messages again.
+func (sub *Subscription) Add(filter string) error {
+	if !ValidFilter(filter) {
+		return ErrName
+	}
+	return sub.begin(filter, func(b *Broker) []*Message { return b.retained(filter) })
+}
+
+// Follow subscribes to one topic, and recovers what was published after a Position: that of the last message that the owner
+// has got. First comes a Followed message: with Complete if all that was missed comes next. Otherwise the history was
+// lost, or is too short; what is left of it after the Position comes next, and the owner should ask elsewhere for the state of
+// the topic. After that come messages as they are published. With the zero Position Follow begins with the next message, and
+// Followed says where that is. [Earliest] is the position before all that is kept. The topic needs a [Rule] with History.
+func (sub *Subscription) Follow(topic string, after Position) error {
+	if !ValidName(topic) {
+		return ErrName
+	}
+	return sub.lane.b.follow(sub, topic, after)
+}
+
+// begin begins a link, with the messages that kept returns.
+func (sub *Subscription) begin(filter string, kept func(*Broker) []*Message) error {
+	b := sub.lane.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if sub.closed() {
+		return ErrClosed
+	}
+	var m *Message
+	if messages := kept(b); len(messages) > 0 {
+		m = &Message{Kind: batch, more: &more{messages: messages}}
+	}
+	k := sub.link(filter)
+	if k == nil {
+		k = b.link(sub, filter)
+		b.join(sub, filter)
+	} else if m == nil {
+		return nil
+	}
+	sub.lane.add(item{k.to, m, k})
+	return nil
+}
+
+// Remove ends the subscription to a filter or a followed topic, and reports whether there was one. Messages that have come
+// before stay in the queue.
+func (sub *Subscription) Remove(filter string) bool {
+	b := sub.lane.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := sub.link(filter)
+	if k != nil {
+		b.unlink(k)
+		b.leave(sub, filter)
+	}
+	return k != nil
+}
+
+// link returns the link of a filter, with the lock of the Broker.
+func (sub *Subscription) link(filter string) *link {
+	for k := range sub.links {
+		if k.to.of.path() == filter {
+			return k
+		}
+	}
+	return nil
+}
+
+// links visits all links, with the lock of the Broker.
+func (sub *Subscription) links(visit func(*link) bool) {
+	if sub.first.to != nil && !sub.first.ended && !visit(&sub.first) || sub.extra == nil {
+		return
+	}
+	for _, k := range slices.Clone(sub.extra.links) {
+		if !visit(k) {
+			return
+		}
+	}
+}
+
+// Close ends the subscription, and drops what is in its queue. It is for the owner; a task does not need it.
+func (sub *Subscription) Close() error {
+	sub.end(ErrClosed)
+	return nil
+}
+
+func (sub *Subscription) end(err error) {
+	b := sub.lane.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sub.mu.Lock()
+	was := sub.ended
+	if !was {
+		sub.ended, sub.one, sub.rest = true, nil, nil
+		if err != ErrClosed {
+			sub.more().err = err
+		}
+		if sub.extra != nil {
+			sub.extra.batch = nil
+		}
+	}
+	if !was {
+		sub.wake()
+	}
+	sub.mu.Unlock()
+	if was {
+		return
+	}
+	for k := range sub.links {
+		b.leave(sub, k.to.of.path())
+		b.unlink(k)
+	}
+}
+
+func (sub *Subscription) closed() bool {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return sub.ended
+}
+
+func (sub *Subscription) more() *extra {
+	if sub.extra == nil {
+		sub.extra = &extra{}
+	}
+	return sub.extra
+}
+
+// push adds a message to the queue and wakes the owner. It is called on the lane's thread.
+func (sub *Subscription) push(m *Message) {
+	sub.mu.Lock()
+	switch {
+	case sub.ended || m.Kind != batch && m.seq <= sub.last:
+		sub.mu.Unlock()
+		return
+	case m.Kind != batch:
+		sub.last = m.seq
+	}
+	slow := false
+	switch {
+	case sub.one == nil:
+		sub.one = m
+	case m.Kind == batch || sub.queued() < int(sub.limit):
+		sub.append(m)
+	case sub.overflow == DropOldest:
+		sub.drop(sub.pop())
+		sub.append(m)
+	case sub.overflow == DropNewest:
+		sub.drop(m)
+	default:
+		slow = true
+	}
+	if !slow {
+		sub.wake()
+	}
+	sub.mu.Unlock()
+	if slow {
+		sub.end(ErrSlow)
+	}
+}
+
+// wake wakes the owner, with the lock.
+func (sub *Subscription) wake() {
+	sub.waker.Wake()
+	if x := sub.extra; x != nil {
+		if x.wake != nil {
+			x.wake()
+		}
+		if x.bell != nil {
+			select {
+			case x.bell <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// queued returns how many messages are in the queue, with the lock.
+func (sub *Subscription) queued() int {
+	switch {
+	case sub.one == nil:
+		return 0
+	case sub.rest == nil:
+		return 1
+	}
+	return 1 + len(sub.rest.messages) - sub.rest.at
+}
+
+func (sub *Subscription) append(m *Message) {
+	if sub.one == nil {
+		sub.one = m
+		return
+	}
+	if sub.rest == nil {
+		sub.rest = &ring{}
+	}
+	r := sub.rest
+	if r.at > 0 && len(r.messages) == cap(r.messages) {
+		n := copy(r.messages, r.messages[r.at:])
+		clear(r.messages[n:])
+		r.messages, r.at = r.messages[:n], 0
+	}
+	r.messages = append(r.messages, m)
+}
+
+// pop removes the first message of the queue.
+func (sub *Subscription) pop() *Message {
+	m := sub.one
+	sub.one = nil
+	if r := sub.rest; r != nil {
+		sub.one, r.messages[r.at] = r.messages[r.at], nil
+		if r.at++; r.at == len(r.messages) {
+			sub.rest = nil
+		}
+	}
+	return m
+}
+
+func (sub *Subscription) drop(m *Message) {
+	n := uint64(1)
+	if m.Kind == batch {
+		n = uint64(len(m.more.messages))
+	}
+	sub.dropped += n
+	sub.lane.dropped.Add(n)
+}
+
+// Take removes the oldest message from the queue. If there is none it returns an act.Blocked, for a task of the scheduler for
+// which the subscription was made; [ErrSlow] or [ErrClosed] if the subscription has ended.
+func (sub *Subscription) Take() (*Message, error) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	for {
+		if x := sub.extra; x != nil && len(x.batch) > 0 {
+			m := x.batch[0]
+			x.batch = x.batch[1:]
+			return m, nil
+		}
+		switch m := sub.pop(); {
+		case m == nil && sub.ended && sub.extra != nil && sub.extra.err != nil:
+			return nil, sub.extra.err
+		case m == nil && sub.ended:
+			return nil, ErrClosed
+		case m == nil:
+			return nil, (*empty)(sub)
+		case m.Kind != batch:
+			return m, nil
+		default:
+			sub.more().batch = m.more.messages
+		}
+	}
+}
+
+// Receive is Take for a goroutine that may block, never for the thread of a scheduler: it waits for a message, until ctx ends.
+func (sub *Subscription) Receive(ctx context.Context) (*Message, error) {
+	for {
+		sub.mu.Lock()
+		if sub.more().bell == nil {
+			sub.extra.bell = make(chan struct{}, 1)
+		}
+		bell := sub.extra.bell
+		sub.mu.Unlock()
+		m, err := sub.Take()
+		if _, ok := err.(act.Blocked); !ok {
+			return m, err
+		}
+		select {
+		case <-bell:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Dropped returns how many messages were dropped since the queue was full. Any goroutine.
+func (sub *Subscription) Dropped() uint64 {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return sub.dropped
+}
+
+// Describe implements act.Describer, for an action that waits for Take.
+func (sub *Subscription) Describe(d *act.Description) { d.WaitsFor("a message of a topic") }
+
+// empty is a Subscription as the error that its queue is empty.
+type empty Subscription
+
+func (e *empty) Error() string { return "topic: no message" }
+
+func (e *empty) Describe(d *act.Description) { (*Subscription)(e).Describe(d) }
+
+// Arm implements act.Blocked.
+func (e *empty) Arm(t *act.Task) {
+	if t.Scheduler() != e.lane.s {
+		panic("topic: a subscription is used on another scheduler than its own")
+	}
+	e.waker = t.Waker()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.one != nil || e.ended {
+		e.waker.Wake()
+	}
+}
