@@ -36,6 +36,7 @@ func TestEachProgramRuns(t *testing.T) {
 		{"replace", "-n 1 -every 100ms -resting 4 -rtt 1ms -systems daimon,nginx,haproxy", 0, "haproxy"},
 		{"shared", "-test.benchtime 100x -count 1", 0, "owner"},
 		{"tls", "-pairs 1 -conns 10 -exchanges 200 -handshakes 30 -idle 50 -flood 100ms -rows http,resumed,idle,flood", 0, "daimon"},
+		{"topics", "-pairs 1 -subscribers 5 -messages 20", 0, "control/bare"},
 		{"udp", "-pairs 1 -packets 500 -rows echo", 0, "conversations/loop"},
 		{"websocket", "-pairs 1 -conns 10 -messages 300 -idle 50 -receivers 20 -broadcasts 2", 0, "gorilla"},
 	} {
