@@ -15,7 +15,7 @@ import (
 var (
 	// ErrTooLong is returned by Publish for a message that is longer than Config.MaxMessage.
 	ErrTooLong = errors.New("topic: the message is too long")
-	// ErrTopics is returned by Publish when a history or a retained message would be one more than Config.Topics.
+	// ErrTopics is returned by Publish and Follow when there is no place among Config.Topics.
 	ErrTopics = errors.New("topic: too many topics have a history or a retained message")
 	// ErrNoHistory is returned by Follow for a topic without history.
 	ErrNoHistory = errors.New("topic: the topic has no history")
@@ -27,6 +27,7 @@ type Config struct {
 	// matches has neither.
 	Rules []Rule
 	// Topics bounds how many topics have a history, a retained message or members. 0 means 65,536.
+	// Beyond it the topic without a message for the longest time is forgotten, unless it has one of the others, or is followed.
 	Topics int
 	// MaxMessage bounds the Data of a message, in bytes. 0 means 64 KiB.
 	MaxMessage int
@@ -52,6 +53,7 @@ type Broker struct {
 	cfg   Config
 	lanes []*lane
 	clock act.Clock
+	rules []rule
 
 	mu      sync.Mutex
 	tree    node
@@ -64,18 +66,19 @@ type Broker struct {
 
 // New returns a Broker. It panics if a Rule has no valid filter, or a bound is negative.
 func New(cfg Config) *Broker {
-	for i := range cfg.Rules {
-		r := &cfg.Rules[i]
+	rules := make([]rule, len(cfg.Rules))
+	for i, r := range cfg.Rules {
 		if !ValidFilter(r.Filter) || r.History < 0 || r.Age < 0 {
 			panic("topic: a wrong Rule for " + strconv.Quote(r.Filter))
 		}
-		r.Age = cmp.Or(r.Age, time.Hour)
+		rules[i].Rule = r
+		rules[i].Age = cmp.Or(r.Age, time.Hour)
 	}
 	if cfg.Topics < 0 || cfg.MaxMessage < 0 || cfg.Pending < 0 {
 		panic("topic: a negative bound")
 	}
 	cfg.Topics, cfg.MaxMessage, cfg.Pending = cmp.Or(cfg.Topics, 1<<16), cmp.Or(cfg.MaxMessage, 64<<10), cmp.Or(cfg.Pending, 1<<16)
-	return &Broker{cfg: cfg}
+	return &Broker{cfg: cfg, rules: rules}
 }
 
 // Setup is a set-up function of a Group: it adds the Broker to each scheduler. Subscribe and Publish may be called when
@@ -112,8 +115,8 @@ func (b *Broker) Publish(p Publication) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := &Message{Topic: p.Topic, Data: p.Data, Tag: p.Tag}
-	if full := b.route(m); full != nil {
-		return (*fullLane)(full)
+	if err := b.route(m); err != nil {
+		return err
 	}
 	if err := b.keep(m, p.Retain); err != nil {
 		return err
@@ -148,12 +151,15 @@ func (b *Broker) check(p Publication) error {
 	return nil
 }
 
-// route finds the subscriptions of m's topic. It returns a lane that has no room, if there is one.
-func (b *Broker) route(m *Message) (full *lane) {
+// route finds the subscriptions of m's topic. The error is that a lane has no room, or is closed.
+func (b *Broker) route(m *Message) error {
 	b.found = b.tree.match(b.found[:0], m.Topic)
 	for _, x := range b.found {
-		if x.lane.full() {
-			return x.lane
+		switch {
+		case x.lane.closed:
+			return act.ErrClosed
+		case x.lane.full():
+			return (*fullLane)(x.lane)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ type lane struct {
 	room  inbox.Room
 
 	pending []item // under the lock of b
+	closed  bool   // as well
 	taken   []item // of the lane's thread
 	at      int    // the next of taken
 	left    int    // how many links of the next share have not got its message yet; less than 0: it is not begun
@@ -51,8 +52,8 @@ type link struct {
 	ended bool  // under the lock of the Broker
 }
 
-// full reports whether the lane refuses messages. It is called with the lock, or as a guess for a waiter.
-func (l *lane) full() bool { return len(l.pending) >= l.b.cfg.Pending }
+// full reports whether there is no room for a message, with the lock of the Broker.
+func (l *lane) full() bool { return len(l.pending) >= l.b.cfg.Pending && !l.closed }
 
 // isFull is full without the lock.
 func (l *lane) isFull() bool {
@@ -61,7 +62,7 @@ func (l *lane) isFull() bool {
 	return l.full()
 }
 
-// add appends an item, with the lock.
+// add appends an item, with the lock of the Broker.
 func (l *lane) add(x item) {
 	if l.pending = append(l.pending, x); len(l.pending) == 1 {
 		l.waker.Wake()
@@ -81,6 +82,15 @@ func (l *lane) Act(t *act.Task) act.Directive {
 
 // Stop implements act.Stopper. A lane stays as long as its scheduler runs.
 func (l *lane) Stop(*act.Task, shutdown.Order) {}
+
+// Close lets publishers know that nothing is passed on any more.
+func (l *lane) Close() error {
+	l.b.mu.Lock()
+	l.closed, l.pending, l.taken = true, nil, nil
+	l.b.mu.Unlock()
+	l.room.Announce()
+	return nil
+}
 
 // Describe implements act.Describer.
 func (l *lane) Describe(d *act.Description) { d.WaitsFor("messages of topics") }
@@ -106,8 +116,10 @@ func (l *lane) do(x *item, budget int) int {
 	case x.link != nil && x.m == leaves:
 		x.to.remove(x.link)
 	case x.link != nil:
-		x.to.links = append(x.to.links, x.link)
-		x.link.index = int32(len(x.to.links))
+		if x.link.index == 0 { // else only what was kept comes again
+			x.to.links = append(x.to.links, x.link)
+			x.link.index = int32(len(x.to.links))
+		}
 		if x.m != nil {
 			x.link.sub.push(x.m)
 		}

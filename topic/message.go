@@ -21,7 +21,7 @@ const (
 	Followed              // the subscription follows Topic from Position on: see [Subscription.Follow]
 	Joined                // Member is present in Topic: see [Rule]
 	Left                  // Member is no longer present in Topic
-	batch                 // of messages
+	batch                 // no message: it only brings others
 )
 
 // Message is what a [Subscription] gets. All subscriptions share it, so nobody may change it. Any goroutine.
@@ -43,7 +43,7 @@ type Message struct {
 // more is what few messages have.
 type more struct {
 	member   Member
-	messages []*Message
+	messages []*Message // which the subscription gets after this one
 }
 
 // Member returns who has joined or left.

@@ -3,17 +3,26 @@ package topic
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/daimon-go/daimon/internal/chain"
 )
 
 // record is what is kept for a topic: under the lock of the Broker.
 type record struct {
 	of       *node
-	rule     *Rule // nil: none
+	rule     *rule // nil: none
 	retained *Message
 	log      log
 	members  map[string]*present // by ID
+	node     chain.Node[*record] // of rule
+}
+
+// rule is a Rule with the topics that have a history by it, the one without a message for the longest time first.
+type rule struct {
+	Rule
+	topics chain.List[*record] // with messages
+	empty  chain.List[*record] // without
 }
 
 // log is the history of a topic. Messages are only appended, and cut off at the front: so what a subscription has been given
@@ -29,10 +38,10 @@ type log struct {
 var Earliest = Position{Epoch: "earliest"}
 
 // rule returns the rule for a topic, nil if there is none.
-func (b *Broker) rule(topic string) *Rule {
-	for i := range b.cfg.Rules {
-		if Match(b.cfg.Rules[i].Filter, topic) {
-			return &b.cfg.Rules[i]
+func (b *Broker) rule(topic string) *rule {
+	for i := range b.rules {
+		if Match(b.rules[i].Filter, topic) {
+			return &b.rules[i]
 		}
 	}
 	return nil
@@ -43,32 +52,61 @@ func (b *Broker) record(topic string) (*record, error) {
 	if n := b.tree.find(topic, false); n != nil && n.record != nil {
 		return n.record, nil
 	}
-	if b.records == b.cfg.Topics {
+	if b.records == b.cfg.Topics && !b.forgetOldest() {
 		return nil, ErrTopics
 	}
 	b.records++
 	b.epochs++
 	n := b.tree.find(topic, true)
 	n.record = &record{of: n, rule: b.rule(topic)}
+	n.record.node.Of = n.record
+	if n.record.history() {
+		n.record.rule.empty.Append(&n.record.node)
+	}
 	// Another Broker, or this one after it has forgotten the topic, has another epoch.
 	n.record.log.epoch = strconv.FormatInt(b.clock.Wall().UnixMicro(), 36) + "-" + strconv.FormatUint(b.epochs, 36)
 	return n.record, nil
 }
 
-// forget removes a record in which nothing is.
-func (b *Broker) forget(r *record) {
-	if r.retained == nil && len(r.log.messages) == 0 && len(r.members) == 0 {
-		r.of.record = nil
-		r.of.prune()
-		b.records--
+// forgetOldest forgets a topic that has only a history, and reports whether it has found one among the oldest of each rule.
+func (b *Broker) forgetOldest() bool {
+	for i := range b.rules {
+		for _, l := range []*chain.List[*record]{&b.rules[i].empty, &b.rules[i].topics} {
+			tried := 0
+			for x := l.First; x != nil && tried < 8; x, tried = x.Next, tried+1 {
+				if r := x.Of; r.retained == nil && len(r.members) == 0 && len(r.of.shares) == 0 {
+					b.forget(r)
+					return true
+				}
+			}
+		}
 	}
+	return false
+}
+
+// history reports whether the topic has one.
+func (r *record) history() bool { return r.rule != nil && r.rule.History > 0 }
+
+// tidy forgets r if nothing is in it.
+func (b *Broker) tidy(r *record) {
+	if !r.history() && r.retained == nil && len(r.members) == 0 {
+		b.forget(r)
+	}
+}
+
+func (b *Broker) forget(r *record) {
+	r.node.Remove()
+	r.of.record = nil
+	r.of.prune()
+	b.records--
 }
 
 // keep keeps m if its topic has a history, or if it is to be retained.
 func (b *Broker) keep(m *Message, retain bool) error {
 	rule := b.rule(m.Topic)
 	history := rule != nil && rule.History > 0
-	if !history && !retain {
+	n := b.tree.find(m.Topic, false)
+	if !history && (!retain || len(m.Data) == 0 && (n == nil || n.record == nil)) {
 		return nil
 	}
 	r, err := b.record(m.Topic)
@@ -77,29 +115,49 @@ func (b *Broker) keep(m *Message, retain bool) error {
 	}
 	if history {
 		m.Position = Position{r.log.epoch, r.log.last + 1}
-		r.log.append(m, rule.History, b.clock.Monotonic())
+		rule.append(r, m, b.clock.Monotonic())
 	}
 	switch {
 	case retain && len(m.Data) == 0:
 		r.retained = nil
-		b.forget(r)
+		b.tidy(r)
 	case retain:
 		r.retained = &Message{Topic: m.Topic, Data: m.Data, Position: m.Position, Tag: m.Tag, Retained: true}
 	}
 	return nil
 }
 
-func (l *log) append(m *Message, most int, now time.Duration) {
+// append adds m to the history of r, and makes its room from what is too old, here and in the topics without a message for the
+// longest time: so each message that is added pays for others that go.
+func (x *rule) append(r *record, m *Message, now time.Duration) {
+	l := &r.log
 	l.messages, l.times, l.last = append(l.messages, m), append(l.times, now), m.Offset
-	if n := len(l.messages) - most; n > 0 {
-		l.messages, l.times = l.messages[n:], l.times[n:]
+	if n := len(l.messages) - x.History; n > 0 {
+		l.cut(n)
+	}
+	r.node.Remove()
+	x.topics.Append(&r.node)
+	for range 2 {
+		oldest := x.topics.First.Of // there is one: r is the last
+		if oldest.log.expire(now - x.Age); len(oldest.log.messages) > 0 {
+			break
+		}
+		oldest.node.Remove()
+		x.empty.Append(&oldest.node)
 	}
 }
 
-// expire cuts off what is too old.
+// cut removes the first n messages. What was given to subscriptions stays as it is.
+func (l *log) cut(n int) {
+	if l.messages, l.times = l.messages[n:], l.times[n:]; len(l.messages) == 0 {
+		l.messages, l.times = nil, nil // and the memory
+	}
+}
+
+// expire removes what is older than a time.
 func (l *log) expire(before time.Duration) {
 	n, _ := slices.BinarySearch(l.times, before)
-	l.messages, l.times = l.messages[n:], l.times[n:]
+	l.cut(n)
 }
 
 // since returns the messages after a Position, and whether these are all that came after it.
@@ -116,29 +174,28 @@ func (l *log) since(after Position) (messages []*Message, complete bool) {
 	return l.messages[after.Offset-first:], true
 }
 
-// retained returns the retained messages of the topics that filter matches, by topic.
-func (b *Broker) retained(filter string) (messages []*Message) {
+// retained returns a message that brings the retained ones of the topics that filter matches, by topic; nil if there are none.
+func (b *Broker) retained(filter string) *Message {
+	var messages []*Message
 	b.tree.each(filter, func(n *node) {
 		if n.record != nil && n.record.retained != nil {
 			messages = append(messages, n.record.retained)
 		}
 	})
-	return messages
+	if messages == nil {
+		return nil
+	}
+	return &Message{Kind: batch, more: &more{messages: messages}}
 }
 
-func (b *Broker) follow(sub *Subscription, topic string, after Position) error {
-	rule := b.rule(topic)
-	if rule == nil || rule.History == 0 {
-		return ErrNoHistory
+// recall returns a Followed message, which brings what was published after a Position.
+func (b *Broker) recall(topic string, after Position) (*Message, error) {
+	r, err := b.record(topic)
+	if err != nil {
+		return nil, err
 	}
-	return sub.begin(strings.Clone(topic), func(b *Broker) []*Message {
-		r, err := b.record(topic)
-		if err != nil {
-			return nil // TODO
-		}
-		r.log.expire(b.clock.Monotonic() - rule.Age)
-		messages, complete := r.log.since(after)
-		first := &Message{Kind: Followed, Topic: topic, Position: Position{r.log.epoch, r.log.last - uint64(len(messages))}, Complete: complete}
-		return append([]*Message{first}, messages...)
-	})
+	r.log.expire(b.clock.Monotonic() - r.rule.Age)
+	messages, complete := r.log.since(after)
+	at := Position{r.log.epoch, r.log.last - uint64(len(messages))}
+	return &Message{Kind: Followed, Topic: topic, Position: at, Complete: complete, more: &more{messages: messages}}, nil
 }

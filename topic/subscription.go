@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"sync"
 
@@ -82,6 +83,9 @@ type ring struct {
 // Subscribe returns a subscription without topics, which ends with its owner. For a goroutine the owner is nil: it closes the
 // subscription itself. It is for a turn of the owner, or for any goroutine without one.
 func (b *Broker) Subscribe(owner Owner, o Options) *Subscription {
+	if o.Queue < 0 || o.Queue > math.MaxInt32 || o.Overflow > End {
+		panic("topic: wrong Options")
+	}
 	sub := &Subscription{limit: int32(cmp.Or(o.Queue, 256)), overflow: o.Overflow}
 	if o.Wake != nil || o.Member.ID != "" {
 		sub.extra = &extra{wake: o.Wake, member: o.Member}
@@ -101,7 +105,7 @@ func (sub *Subscription) Add(filter string) error {
 	if !ValidFilter(filter) {
 		return ErrName
 	}
-	return sub.begin(filter, func(b *Broker) []*Message { return b.retained(filter) })
+	return sub.begin(filter, func(b *Broker) (*Message, error) { return b.retained(filter), nil })
 }
 
 // Follow subscribes to one topic, and recovers what was published after a Position: that of the last message that the owner
@@ -113,20 +117,24 @@ func (sub *Subscription) Follow(topic string, after Position) error {
 	if !ValidName(topic) {
 		return ErrName
 	}
-	return sub.lane.b.follow(sub, topic, after)
+	rule := sub.lane.b.rule(topic)
+	if rule == nil || rule.History == 0 {
+		return ErrNoHistory
+	}
+	return sub.begin(topic, func(b *Broker) (*Message, error) { return b.recall(topic, after) })
 }
 
-// begin begins a link, with the messages that kept returns.
-func (sub *Subscription) begin(filter string, kept func(*Broker) []*Message) error {
+// begin begins a link, with a message that brings what kept returns; nil: nothing.
+func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, error)) error {
 	b := sub.lane.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if sub.closed() {
 		return ErrClosed
 	}
-	var m *Message
-	if messages := kept(b); len(messages) > 0 {
-		m = &Message{Kind: batch, more: &more{messages: messages}}
+	m, err := kept(b)
+	if err != nil {
+		return err
 	}
 	k := sub.link(filter)
 	if k == nil {
@@ -226,17 +234,15 @@ func (sub *Subscription) more() *extra {
 func (sub *Subscription) push(m *Message) {
 	sub.mu.Lock()
 	switch {
-	case sub.ended || m.Kind != batch && m.seq <= sub.last:
+	case sub.ended || m.seq != 0 && m.seq <= sub.last: // another filter has matched, too
 		sub.mu.Unlock()
 		return
-	case m.Kind != batch:
+	case m.seq != 0:
 		sub.last = m.seq
 	}
 	slow := false
 	switch {
-	case sub.one == nil:
-		sub.one = m
-	case m.Kind == batch || sub.queued() < int(sub.limit):
+	case sub.one == nil || m.seq == 0 || sub.queued() < int(sub.limit):
 		sub.append(m)
 	case sub.overflow == DropOldest:
 		sub.drop(sub.pop())
@@ -314,8 +320,11 @@ func (sub *Subscription) pop() *Message {
 
 func (sub *Subscription) drop(m *Message) {
 	n := uint64(1)
+	if m.more != nil {
+		n += uint64(len(m.more.messages))
+	}
 	if m.Kind == batch {
-		n = uint64(len(m.more.messages))
+		n--
 	}
 	sub.dropped += n
 	sub.lane.dropped.Add(n)
@@ -339,10 +348,13 @@ func (sub *Subscription) Take() (*Message, error) {
 			return nil, ErrClosed
 		case m == nil:
 			return nil, (*empty)(sub)
-		case m.Kind != batch:
-			return m, nil
 		default:
-			sub.more().batch = m.more.messages
+			if m.more != nil && len(m.more.messages) > 0 {
+				sub.more().batch = m.more.messages
+			}
+			if m.Kind != batch {
+				return m, nil
+			}
 		}
 	}
 }
