@@ -45,9 +45,9 @@ type Options struct {
 	Wake func()
 }
 
-// Subscription gets the messages of any number of topics, in one queue: the messages of one publisher in the order in which they were
-// published, and each once, even if several of its filters match. It has one owner, which alone calls its methods. Make it
-// with [Broker.Subscribe].
+// Subscription gets the messages of any number of topics, in one queue: each once, even if several of its filters match, and the
+// messages of one publisher in the order in which they were published. It has one owner, which alone calls its methods. Make
+// it with [Broker.Subscribe].
 type Subscription struct {
 	lane     *lane
 	limit    int32
