@@ -9,7 +9,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // broadcaster broadcasts n numbers from a task, which waits while there is no room.
@@ -96,47 +95,4 @@ func TestABroadcastIsForAllOrNone(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, a.Finished())
 	require.Equal(t, "pab", h.String())
-}
-
-func TestABroadcastGoesToThoseThatHaveAReceiver(t *testing.T) {
-	var h history
-	woken := ""
-	g, _ := newGroup(t, act.Config{Schedulers: 3, Inbox: 1, Threads: act.Stepped})
-	all := g.Schedulers()
-	for _, s := range all {
-		s.Internals().ObserveInbox(func(shutdown.Order) { woken += string(rune('0' + s.Index())) })
-	}
-	require.NoError(t, all[1].Post(func(*act.Scheduler) {})) // its inbox is full, and it is in no audience
-	var even, last act.Audience
-	even.Join(all[0])
-	even.Join(all[2])
-	even.Join(all[2])
-	last.Join(all[2])
-	for _, row := range []struct {
-		to   []*act.Audience
-		want string
-	}{
-		{nil, ""},
-		{[]*act.Audience{nil, {}}, ""},
-		{[]*act.Audience{&last}, "2"},
-		{[]*act.Audience{&even, &last}, "02"},
-	} {
-		woken = ""
-		require.NoError(t, g.BroadcastTo(func(s *act.Scheduler) { h.WriteString(string(rune('0' + s.Index()))) }, row.to...))
-		for _, s := range []*act.Scheduler{all[0], all[2]} {
-			_, err := s.Step(1)
-			require.NoError(t, err)
-		}
-		require.Equal(t, row.want, h.take())
-		require.Equal(t, row.want, woken)
-	}
-	require.False(t, even.Leave(all[2]))
-	require.False(t, even.Leave(all[0]))
-	require.NoError(t, g.BroadcastTo(func(s *act.Scheduler) { h.WriteString("x") }, &even))
-	_, err := all[2].Step(1)
-	require.NoError(t, err)
-	require.Equal(t, "x", h.take(), "one of its two receivers is left")
-	require.True(t, even.Leave(all[2]))
-	require.Panics(t, func() { even.Leave(all[2]) })
-	require.Panics(t, func() { other, _ := newGroup(t, act.Config{}); even.Join(other.Schedulers()[0]) })
 }

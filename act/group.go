@@ -28,8 +28,7 @@ type Group struct {
 	drain  drain
 
 	broadcasting sync.Mutex
-	places       []uint64     // of the present broadcast
-	receivers    []*Scheduler // of the present BroadcastTo
+	places       []uint64 // of the present broadcast
 
 	running    atomic.Bool
 	closed     bool
@@ -50,7 +49,6 @@ func NewGroup(cfg Config) *Group {
 	}
 	g.drain.parts = make([]part, len(g.schedulers))
 	g.places = make([]uint64, 0, len(g.schedulers))
-	g.receivers = make([]*Scheduler, 0, len(g.schedulers))
 	return g
 }
 

@@ -33,7 +33,7 @@ func BenchmarkDeliver(b *testing.B) {
 					}
 				}))
 			}
-			_, _ = s.Step(100)
+			_, _ = s.Step(10 * n)
 			data := make([]byte, 100)
 			b.ReportAllocs()
 			for b.Loop() {

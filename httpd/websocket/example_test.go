@@ -46,7 +46,6 @@ func ExampleConn_PushOrDrop() {
 	join := func(c *websocket.Conn, _ *httpd.Request) act.Action {
 		members := present.Get(c.Scheduler())
 		*members = append(*members, c)
-		everybody.Join(c.Scheduler())
 		return &member{conn: c}
 	}
 	room := &websocket.Server{Handler: join}
@@ -55,9 +54,6 @@ func ExampleConn_PushOrDrop() {
 
 // present has the connections of a scheduler.
 var present = act.NewLocal(func(*act.Scheduler) *[]*websocket.Conn { return new([]*websocket.Conn) })
-
-// everybody is where they are: a scheduler without connections is not woken.
-var everybody act.Audience
 
 type member struct {
 	conn    *websocket.Conn
@@ -77,7 +73,7 @@ func (x *member) Act(t *act.Task) act.Directive {
 			}
 		}
 	}
-	err := t.Scheduler().Group().BroadcastTo(x.publish, &everybody)
+	err := t.Scheduler().Group().Broadcast(x.publish)
 	if err == nil {
 		x.publish = nil
 	}
@@ -89,7 +85,6 @@ func (x *member) Close() error {
 	members := present.Get(x.conn.Scheduler())
 	i := slices.Index(*members, x.conn)
 	*members = slices.Delete(*members, i, i+1)
-	everybody.Leave(x.conn.Scheduler())
 	return nil
 }
 
