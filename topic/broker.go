@@ -89,7 +89,7 @@ func (b *Broker) Setup(s *act.Scheduler) error {
 	if b.lanes == nil {
 		b.clock = s.Clock()
 		for _, s := range s.Group().Schedulers() {
-			b.lanes = append(b.lanes, &lane{b: b, s: s, left: -1})
+			b.lanes = append(b.lanes, &lane{b: b, s: s})
 		}
 	}
 	s.Attach(b.lanes[s.Index()])
@@ -100,6 +100,9 @@ func (b *Broker) Setup(s *act.Scheduler) error {
 func (b *Broker) next() *lane {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.lanes == nil {
+		panic("topic: the Broker has no Group: see Broker.Setup")
+	}
 	b.turn++
 	return b.lanes[b.turn%len(b.lanes)]
 }

@@ -1,7 +1,6 @@
 package topic
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
@@ -24,7 +23,7 @@ type lane struct {
 	closed  bool   // as well
 	taken   []item // of the lane's thread
 	at      int    // the next of taken
-	left    int    // how many links of the next share have not got its message yet; less than 0: it is not begun
+	done    int    // how many links have got the next message
 
 	delivered, dropped atomic.Uint64
 }
@@ -64,6 +63,9 @@ func (l *lane) isFull() bool {
 
 // add appends an item, with the lock of the Broker.
 func (l *lane) add(x item) {
+	if l.closed {
+		return
+	}
 	if l.pending = append(l.pending, x); len(l.pending) == 1 {
 		l.waker.Wake()
 	}
@@ -75,7 +77,7 @@ func (l *lane) Act(t *act.Task) act.Directive {
 		if l.at == len(l.taken) && !l.take(t) {
 			return act.Wait
 		}
-		budget -= l.do(&l.taken[l.at], budget)
+		budget -= l.do(budget)
 	}
 	return act.Yield
 }
@@ -95,56 +97,57 @@ func (l *lane) Close() error {
 // Describe implements act.Describer.
 func (l *lane) Describe(d *act.Description) { d.WaitsFor("messages of topics") }
 
-// take takes what is pending.
+// take takes what is pending, and reports whether that is anything.
 func (l *lane) take(t *act.Task) bool {
 	l.waker.Set(t.Waker())
 	clear(l.taken)
-	l.at, l.left = 0, -1
+	if l.at = 0; cap(l.taken) > 1<<10 {
+		l.taken = nil
+	}
 	l.b.mu.Lock()
 	l.taken, l.pending = l.pending, l.taken[:0]
 	l.b.mu.Unlock()
-	if cap(l.pending) > 1<<10 {
-		l.pending = nil
-	}
 	l.room.Announce()
 	return len(l.taken) > 0
 }
 
-// do does an item, or a part of it, and returns what that costs.
-func (l *lane) do(x *item, budget int) int {
-	switch {
-	case x.link != nil && x.m == leaves:
+// do does the next item, or a part of it that the budget allows, and returns what that has cost.
+func (l *lane) do(budget int) (cost int) {
+	switch x := &l.taken[l.at]; {
+	case x.m == leaves:
 		x.to.remove(x.link)
 	case x.link != nil:
-		if x.link.index == 0 { // else only what was kept comes again
-			x.to.links = append(x.to.links, x.link)
-			x.link.index = int32(len(x.to.links))
-		}
+		x.to.add(x.link)
 		if x.m != nil {
 			x.link.sub.push(x.m)
 		}
 	default:
-		// From the last to the first: remove moves the last one, which has got the message, to an earlier place.
-		if l.left < 0 {
-			l.left = len(x.to.links)
-		}
-		l.left = min(l.left, len(x.to.links))
-		n := min(l.left, budget)
-		for _, k := range slices.Backward(x.to.links[l.left-n : l.left]) {
+		rest := x.to.links[l.done:]
+		cost = min(len(rest), budget)
+		for _, k := range rest[:cost] {
 			k.sub.push(x.m)
 		}
-		l.delivered.Add(uint64(n))
-		if l.left -= n; l.left > 0 {
-			return n
+		l.delivered.Add(uint64(cost))
+		if cost < len(rest) {
+			l.done += cost
+			return cost
 		}
 	}
 	l.at++
-	l.left = -1
-	return 1
+	l.done = 0
+	return cost + 1
 }
 
 // leaves is the message of an item that ends a link.
 var leaves = &Message{}
+
+// add begins k, unless it has begun before.
+func (x *share) add(k *link) {
+	if k.index == 0 {
+		x.links = append(x.links, k)
+		k.index = int32(len(x.links))
+	}
+}
 
 func (x *share) remove(k *link) {
 	last := len(x.links) - 1

@@ -28,7 +28,8 @@ const (
 	End                        // the subscription ends with ErrSlow; with a history its owner may recover: see [Subscription.Follow]
 )
 
-// Owner is what a subscription belongs to, and ends with: an *[act.Task], or a *process.Self.
+// Owner is what a subscription belongs to, and ends with: an *[act.Task], or a *process.Self, which gets a turn when a message
+// has come.
 type Owner interface {
 	Scheduler() *act.Scheduler
 	Own(io.Closer)
@@ -40,9 +41,6 @@ type Options struct {
 	Overflow Overflow
 	// Member, if it has an ID, is present in the topics of the subscription: see [Rule].
 	Member Member
-	// Wake is called on any goroutine when Take has something to return after it had nothing. It must not block, nor
-	// call the subscription. It is for an owner that is not a task: a process gives its Poke.
-	Wake func()
 }
 
 // Subscription gets the messages of any number of topics, in one queue: each once, even if several of its filters match, and the
@@ -69,7 +67,7 @@ type extra struct {
 	links  []*link    // but for the first
 	batch  []*Message // comes before the queue
 	member Member
-	wake   func()
+	wake   func()        // for a process
 	bell   chan struct{} // for Receive
 	err    error         // why it has ended
 }
@@ -80,22 +78,30 @@ type ring struct {
 	at       int
 }
 
-// Subscribe returns a subscription without topics, which ends with its owner. For a goroutine the owner is nil: it closes the
-// subscription itself. It is for a turn of the owner, or for any goroutine without one.
+// Subscribe returns a subscription without topics, which ends with its owner. A task or a process gives itself in a turn. A
+// goroutine gives nil, calls Receive, and closes the subscription itself.
 func (b *Broker) Subscribe(owner Owner, o Options) *Subscription {
 	if o.Queue < 0 || o.Queue > math.MaxInt32 || o.Overflow > End {
 		panic("topic: wrong Options")
 	}
 	sub := &Subscription{limit: int32(cmp.Or(o.Queue, 256)), overflow: o.Overflow}
-	if o.Wake != nil || o.Member.ID != "" {
-		sub.extra = &extra{wake: o.Wake, member: o.Member}
+	process, isProcess := owner.(interface{ Poke() })
+	if isProcess || o.Member.ID != "" {
+		sub.extra = &extra{member: o.Member}
+	}
+	if isProcess {
+		sub.extra.wake = process.Poke
 	}
 	if owner == nil {
 		sub.lane = b.next()
-	} else {
-		sub.lane = b.lanes[owner.Scheduler().Index()]
-		owner.Own(sub)
+		return sub
 	}
+	s := owner.Scheduler()
+	if s.Index() >= len(b.lanes) || b.lanes[s.Index()].s != s {
+		panic("topic: the Group of the owner does not have the Broker: see Broker.Setup")
+	}
+	sub.lane = b.lanes[s.Index()]
+	owner.Own(sub)
 	return sub
 }
 
@@ -161,60 +167,56 @@ func (sub *Subscription) Remove(filter string) bool {
 	return k != nil
 }
 
-// link returns the link of a filter, with the lock of the Broker.
+// link returns the link to a filter, nil if there is none, with the lock of the Broker.
 func (sub *Subscription) link(filter string) *link {
-	for k := range sub.links {
-		if k.to.of.path() == filter {
+	n := sub.lane.b.tree.find(filter, false)
+	for _, k := range sub.links() {
+		if k.to.of == n {
 			return k
 		}
 	}
 	return nil
 }
 
-// links visits all links, with the lock of the Broker.
-func (sub *Subscription) links(visit func(*link) bool) {
-	if sub.first.to != nil && !sub.first.ended && !visit(&sub.first) || sub.extra == nil {
-		return
+// links returns the links that have not ended, with the lock of the Broker.
+func (sub *Subscription) links() (links []*link) {
+	if sub.first.to != nil && !sub.first.ended {
+		links = append(links, &sub.first)
 	}
-	for _, k := range slices.Clone(sub.extra.links) {
-		if !visit(k) {
-			return
-		}
+	if sub.extra != nil {
+		links = append(links, sub.extra.links...)
 	}
+	return links
 }
 
-// Close ends the subscription, and drops what is in its queue. It is for the owner; a task does not need it.
+// Close ends the subscription, and drops what is in its queue. Only a goroutine needs it: see [Owner].
 func (sub *Subscription) Close() error {
 	sub.end(ErrClosed)
 	return nil
 }
 
+// end ends the subscription. Take returns err from then on.
 func (sub *Subscription) end(err error) {
 	b := sub.lane.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	sub.mu.Lock()
-	was := sub.ended
-	if !was {
-		sub.ended, sub.one, sub.rest = true, nil, nil
-		if err != ErrClosed {
-			sub.more().err = err
-		}
-		if sub.extra != nil {
-			sub.extra.batch = nil
-		}
-	}
-	if !was {
-		sub.wake()
-	}
-	sub.mu.Unlock()
-	if was {
-		return
-	}
-	for k := range sub.links {
+	for _, k := range sub.links() {
 		b.leave(sub, k.to.of.path())
 		b.unlink(k)
 	}
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if sub.ended {
+		return
+	}
+	sub.ended, sub.one, sub.rest = true, nil, nil
+	if err == ErrSlow {
+		sub.more().err = err
+	}
+	if sub.extra != nil {
+		sub.extra.batch = nil
+	}
+	sub.wake()
 }
 
 func (sub *Subscription) closed() bool {
