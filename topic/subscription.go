@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/daimon-go/daimon/act"
