@@ -56,7 +56,7 @@ type Subscription struct {
 	rest    *ring    // the others; nil: none
 	last    uint64   // the latest message that came
 	dropped uint64
-	waker   act.Waker // of a task on the lane's scheduler
+	waker   act.Waker // of a task on the lane's scheduler; a task on another one has extra.remote
 	first   link
 	extra   *extra
 }
@@ -67,6 +67,7 @@ type extra struct {
 	batch  []*Message // comes before the queue
 	member Member
 	wake   func()        // for a process
+	remote func()        // for a task on another scheduler
 	bell   chan struct{} // for Receive
 	err    error         // why it has ended
 }
@@ -134,7 +135,7 @@ func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, erro
 	b := sub.lane.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if sub.closed() {
+	if sub.Err() != nil {
 		return ErrClosed
 	}
 	m, err := kept(b)
@@ -209,19 +210,31 @@ func (sub *Subscription) end(err error) {
 		return
 	}
 	sub.ended, sub.one, sub.rest = true, nil, nil
-	if err == ErrSlow {
-		sub.more().err = err
-	}
 	if sub.extra != nil {
 		sub.extra.batch = nil
 	}
-	sub.wake()
+	if err == ErrSlow { // otherwise its owner knows
+		sub.more().err = err
+		sub.wake()
+	}
 }
 
-func (sub *Subscription) closed() bool {
+// Err returns nil, or why the subscription has ended: [ErrSlow] or [ErrClosed].
+func (sub *Subscription) Err() error {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
-	return sub.ended
+	return sub.reason()
+}
+
+// reason is Err with the lock.
+func (sub *Subscription) reason() error {
+	switch {
+	case !sub.ended:
+		return nil
+	case sub.extra != nil && sub.extra.err != nil:
+		return sub.extra.err
+	}
+	return ErrClosed
 }
 
 func (sub *Subscription) more() *extra {
@@ -268,6 +281,9 @@ func (sub *Subscription) wake() {
 	if x := sub.extra; x != nil {
 		if x.wake != nil {
 			x.wake()
+		}
+		if x.remote != nil {
+			x.remote()
 		}
 		if x.bell != nil {
 			select {
@@ -331,8 +347,8 @@ func (sub *Subscription) drop(m *Message) {
 	sub.lane.dropped.Add(n)
 }
 
-// Take removes the oldest message from the queue. If there is none it returns an act.Blocked, for a task of the scheduler for
-// which the subscription was made; [ErrSlow] or [ErrClosed] if the subscription has ended.
+// Take removes the oldest message from the queue. If there is none it returns an act.Blocked, which wakes a task on any
+// scheduler; [ErrSlow] or [ErrClosed] if the subscription has ended.
 func (sub *Subscription) Take() (*Message, error) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -343,10 +359,8 @@ func (sub *Subscription) Take() (*Message, error) {
 			return m, nil
 		}
 		switch m := sub.pop(); {
-		case m == nil && sub.ended && sub.extra != nil && sub.extra.err != nil:
-			return nil, sub.extra.err
 		case m == nil && sub.ended:
-			return nil, ErrClosed
+			return nil, sub.reason()
 		case m == nil:
 			return nil, (*empty)(sub)
 		default:
@@ -400,13 +414,18 @@ func (e *empty) Describe(d *act.Description) { (*Subscription)(e).Describe(d) }
 
 // Arm implements act.Blocked.
 func (e *empty) Arm(t *act.Task) {
-	if t.Scheduler() != e.lane.s {
-		panic("topic: a subscription is used on another scheduler than its own")
-	}
-	e.waker = t.Waker()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.one != nil || e.ended {
-		e.waker.Wake()
+	e.waker = act.Waker{}
+	if e.extra != nil {
+		e.extra.remote = nil
+	}
+	switch {
+	case e.one != nil || e.ended:
+		t.Waker().Wake()
+	case t.Scheduler() == e.lane.s:
+		e.waker = t.Waker()
+	default:
+		(*Subscription)(e).more().remote = t.Waker().Remote()
 	}
 }
