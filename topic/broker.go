@@ -140,7 +140,9 @@ func (b *Broker) PublishWait(ctx context.Context, p Publication) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		full.room.Wait((*lane)(full).isFull)
+		stop := context.AfterFunc(ctx, full.room.Announce)
+		full.room.Wait(func() bool { return ctx.Err() == nil && (*lane)(full).isFull() })
+		stop()
 	}
 }
 

@@ -9,10 +9,14 @@ import (
 // MaxName bounds the name of a topic, and a filter, in bytes (MQTT 3.1.1, section 1.5.3).
 const MaxName = 1<<16 - 1
 
+// maxLevels bounds the levels of a name and of a filter: each takes memory, and 64 KiB of slashes would take 25 MB.
+const maxLevels = 128
+
 // ErrName says that the name of a topic, or a filter, is not valid: see [ValidName] and [ValidFilter].
 var ErrName = errors.New("topic: not a valid name or filter")
 
-// ValidName reports whether name is the name of a topic: 1 to [MaxName] bytes of UTF-8 without NUL, + and #. Any goroutine.
+// ValidName reports whether name is the name of a topic: 1 to [MaxName] bytes of UTF-8 without NUL, + and #, with at most 128
+// levels. Any goroutine.
 // See MQTT 3.1.1, section 4.7.
 func ValidName(name string) bool { return valid(name) && !strings.ContainsAny(name, "+#") }
 
@@ -32,7 +36,7 @@ func ValidFilter(filter string) bool {
 }
 
 func valid(s string) bool {
-	return 0 < len(s) && len(s) <= MaxName && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+	return 0 < len(s) && len(s) <= MaxName && strings.Count(s, "/") < maxLevels && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
 }
 
 // isWild reports whether a valid filter may match more than one name.

@@ -22,7 +22,7 @@ var (
 type Overflow uint8
 
 const (
-	DropOldest Overflow = iota // the oldest message in the queue is dropped
+	DropOldest Overflow = iota // the oldest message in the queue is dropped, but not what Add and Follow bring
 	DropNewest                 // the message is dropped
 	End                        // the subscription ends with ErrSlow; with a history its owner may recover: see [Subscription.Follow]
 )
@@ -64,7 +64,8 @@ type Subscription struct {
 // extra is what few subscriptions have.
 type extra struct {
 	links  []*link    // but for the first
-	batch  []*Message // comes before the queue
+	batch  []*Message // comes before kept
+	kept   []*Message // comes before the queue: what brings others, which is not dropped
 	member Member
 	wake   func()        // for a process
 	remote func()        // for a task on another scheduler
@@ -170,23 +171,19 @@ func (sub *Subscription) Remove(filter string) bool {
 // link returns the link to a filter, nil if there is none, with the lock of the Broker.
 func (sub *Subscription) link(filter string) *link {
 	n := sub.lane.b.tree.find(filter, false)
-	for _, k := range sub.links() {
-		if k.to.of == n {
-			return k
+	if k := &sub.first; k.to != nil && !k.ended && k.to.of == n {
+		return k
+	}
+	sub.mu.Lock() // extra may come into being
+	defer sub.mu.Unlock()
+	if sub.extra != nil {
+		for _, k := range sub.extra.links {
+			if k.to.of == n {
+				return k
+			}
 		}
 	}
 	return nil
-}
-
-// links returns the links that have not ended, with the lock of the Broker.
-func (sub *Subscription) links() (links []*link) {
-	if sub.first.to != nil && !sub.first.ended {
-		links = append(links, &sub.first)
-	}
-	if sub.extra != nil {
-		links = append(links, sub.extra.links...)
-	}
-	return links
 }
 
 // Close ends the subscription, and drops what is in its queue. Only a goroutine needs it: see [Owner].
@@ -200,22 +197,27 @@ func (sub *Subscription) end(err error) {
 	b := sub.lane.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, k := range sub.links() {
-		b.leave(sub, k.to.of.path())
-		b.unlink(k)
-	}
 	sub.mu.Lock()
-	defer sub.mu.Unlock()
 	if sub.ended {
+		sub.mu.Unlock()
 		return
 	}
 	sub.ended, sub.one, sub.rest = true, nil, nil
-	if sub.extra != nil {
-		sub.extra.batch = nil
-	}
 	if err == ErrSlow { // otherwise its owner knows
 		sub.more().err = err
 		sub.wake()
+	}
+	var links []*link
+	if x := sub.extra; x != nil {
+		links, x.links, x.batch, x.kept = x.links, nil, nil, nil
+	}
+	sub.mu.Unlock()
+	if sub.first.to != nil && !sub.first.ended {
+		links = append(links, &sub.first)
+	}
+	for _, k := range links {
+		b.leave(sub, k.to.of.path())
+		b.unlink(k)
 	}
 }
 
@@ -259,10 +261,10 @@ func (sub *Subscription) push(m *Message) {
 	case sub.one == nil || m.seq == 0 || sub.queued() < int(sub.limit):
 		sub.append(m)
 	case sub.overflow == DropOldest:
-		sub.drop(sub.pop())
+		sub.dropOldest()
 		sub.append(m)
 	case sub.overflow == DropNewest:
-		sub.drop(m)
+		sub.drop()
 	default:
 		slow = true
 	}
@@ -335,16 +337,21 @@ func (sub *Subscription) pop() *Message {
 	return m
 }
 
-func (sub *Subscription) drop(m *Message) {
-	n := uint64(1)
-	if m.more != nil {
-		n += uint64(len(m.more.messages))
+// dropOldest drops the first message of the queue that was published since a beginning. What Add and Follow bring stays: they
+// promise it, and the history shares its memory.
+func (sub *Subscription) dropOldest() {
+	for m := sub.pop(); m != nil; m = sub.pop() {
+		if m.seq != 0 {
+			sub.drop()
+			return
+		}
+		sub.more().kept = append(sub.extra.kept, m)
 	}
-	if m.Kind == batch {
-		n--
-	}
-	sub.dropped += n
-	sub.lane.dropped.Add(n)
+}
+
+func (sub *Subscription) drop() {
+	sub.dropped++
+	sub.lane.dropped.Add(1)
 }
 
 // Take removes the oldest message from the queue. If there is none it returns an act.Blocked, which wakes a task on any
@@ -353,12 +360,17 @@ func (sub *Subscription) Take() (*Message, error) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	for {
-		if x := sub.extra; x != nil && len(x.batch) > 0 {
-			m := x.batch[0]
-			x.batch = x.batch[1:]
+		var m *Message
+		switch x := sub.extra; {
+		case x != nil && len(x.batch) > 0:
+			m, x.batch = x.batch[0], x.batch[1:]
 			return m, nil
+		case x != nil && len(x.kept) > 0:
+			m, x.kept = x.kept[0], x.kept[1:]
+		default:
+			m = sub.pop()
 		}
-		switch m := sub.pop(); {
+		switch {
 		case m == nil && sub.ended:
 			return nil, sub.reason()
 		case m == nil:
