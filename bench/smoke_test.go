@@ -31,12 +31,11 @@ func TestEachProgramRuns(t *testing.T) {
 		{"nethttp", "-pairs 1 -scale 0.001 -apart=false -rows small1,file1m-tls,stream,upload-chunked,proxy", 0, "| proxy | "},
 		{"process", "-pairs 1 -scale 0.001", 0, "hand-off"},
 		{"process", "-rows nothing", 1, "-rows takes some of hand-off,"},
-		{"publish", "-pairs 2 -subscribers 5 -messages 3 -bursts 10", 0, "control/one"},
 		{"queue", "-pairs 1 -scale 0.001 -workers 10 -rate 200 -rows drain", 0, "river"},
 		{"replace", "-n 1 -every 100ms -resting 4 -rtt 1ms -systems daimon,nginx,haproxy", 0, "haproxy"},
 		{"shared", "-test.benchtime 100x -count 1", 0, "owner"},
 		{"tls", "-pairs 1 -conns 10 -exchanges 200 -handshakes 30 -idle 50 -flood 100ms -rows http,resumed,idle,flood", 0, "daimon"},
-		{"topics", "-pairs 1 -subscribers 5 -messages 20", 0, "control/bare"},
+		{"topics", "-pairs 1 -subscribers 5 -messages 20", 0, "two/one"},
 		{"udp", "-pairs 1 -packets 500 -rows echo", 0, "conversations/loop"},
 		{"websocket", "-pairs 1 -conns 10 -messages 300 -idle 50 -receivers 20 -broadcasts 2", 0, "gorilla"},
 	} {

@@ -19,8 +19,14 @@ type row struct {
 	name    string
 	burst   int      // messages that are published with one write
 	apart   bool     // each subscriber has a publisher and a topic of its own
-	servers []string // in an order that puts compared servers near each other
+	servers []column // in an order that puts compared servers near each other
 	ratios  []ratio
+}
+
+// column is a server.
+type column struct {
+	name, program string
+	reactors      int
 }
 
 type ratio struct {
@@ -29,11 +35,13 @@ type ratio struct {
 }
 
 var (
-	brokers = []string{"bare", "control", "mosquitto", "mochi"}
-	ratios  = []ratio{{"control", "bare", 0}}
+	brokers = []column{{"daimon", "daimon", 2}, {"bare", "bare", 2}, {"control", "bare", 2}, {"mosquitto", "mosquitto", 2}, {"mochi", "mochi", 2}}
+	ratios  = []ratio{{"daimon", "bare", 1.3}, {"control", "bare", 0}, {"daimon", "mosquitto", 0.35}, {"daimon", "mochi", 0.35}}
 	rows    = []row{
 		{name: "one", burst: 1, servers: brokers, ratios: ratios},
 		{name: "burst", burst: 20, servers: brokers, ratios: ratios},
+		{name: "pairs", burst: 1, apart: true, servers: []column{{"two", "daimon", 2}, {"one", "daimon", 1}, {"control", "daimon", 1}},
+			ratios: []ratio{{"two", "one", 1.05}, {"control", "one", 0}}},
 	}
 )
 
@@ -46,20 +54,16 @@ func (r row) compile(out io.Writer, dir string) (servers []*server.Process, err 
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range r.servers {
-		s := &server.Process{Name: name, Reactors: 2}
-		switch name {
-		case "mosquitto":
-			if _, err := exec.LookPath("/usr/sbin/mosquitto"); err != nil {
-				fmt.Fprintf(out, "mosquitto is left out: %v (Debian: apt-get install mosquitto)\n", err)
-				continue
-			}
-			s.Program = filepath.Join(dir, name)
+	for _, c := range r.servers {
+		s := &server.Process{Name: c.name, Reactors: c.reactors}
+		if c.program != "mosquitto" {
+			s.Program, err = b.Go("topics/" + c.program)
+		} else if _, missing := exec.LookPath("/usr/sbin/mosquitto"); missing != nil {
+			fmt.Fprintf(out, "mosquitto is left out: %v (Debian: apt-get install mosquitto)\n", missing)
+			continue
+		} else {
+			s.Program = filepath.Join(dir, c.program)
 			err = os.WriteFile(s.Program, script, 0o700)
-		case "control":
-			s.Program, err = b.Go("topics/bare")
-		default:
-			s.Program, err = b.Go("topics/" + name)
 		}
 		if err != nil {
 			return nil, err
