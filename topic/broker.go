@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/inbox"
 )
 
 var (
@@ -55,6 +57,8 @@ type Broker struct {
 	clock act.Clock
 	rules []rule
 
+	remote *remote // nil: no Engine
+
 	mu      sync.Mutex
 	tree    node
 	seq     uint64
@@ -92,6 +96,9 @@ func (b *Broker) Setup(s *act.Scheduler) error {
 			b.lanes = append(b.lanes, &lane{b: b, s: s})
 		}
 	}
+	if b.cfg.Engine != nil && s.Index() == 0 {
+		b.connect(s)
+	}
 	s.Attach(b.lanes[s.Index()])
 	return nil
 }
@@ -111,21 +118,33 @@ func (b *Broker) next() *lane {
 // has too many messages to pass on, Publish returns an act.Blocked, and the message was not published; a goroutine that may
 // block calls [Broker.PublishWait]. Subscriptions get the messages of one publisher in the order in which they were published,
 // and all messages of a topic in the same order. Any goroutine.
+//
+// With an Engine a message comes to the subscriptions when it is stored. Publish returns an act.Blocked while too many messages are
+// to be stored, and [Broker.Confirm] says when this one is.
 func (b *Broker) Publish(p Publication) error {
+	_, err := b.publish(p, nil)
+	return err
+}
+
+// publish is Publish. stored is resolved by the Engine.
+func (b *Broker) publish(p Publication, stored *future.Future[Position]) (at Position, err error) {
 	if err := b.check(p); err != nil {
-		return err
+		return at, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.remote != nil {
+		return at, b.remote.publish(outgoing{p, stored})
+	}
 	m := &Message{Topic: p.Topic, Data: p.Data, Tag: p.Tag}
 	if err := b.route(m); err != nil {
-		return err
+		return at, err
 	}
 	if err := b.keep(m, p.Retain); err != nil {
-		return err
+		return at, err
 	}
 	b.deliver(m)
-	return nil
+	return m.Position, nil
 }
 
 // PublishWait is Publish for a goroutine that may block, never for the thread of a scheduler: it waits, until ctx ends, while a
@@ -133,16 +152,14 @@ func (b *Broker) Publish(p Publication) error {
 func (b *Broker) PublishWait(ctx context.Context, p Publication) error {
 	for {
 		err := b.Publish(p)
-		full, ok := err.(*fullLane)
+		full, ok := err.(interface{ wait(context.Context) })
 		if !ok {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		stop := context.AfterFunc(ctx, full.room.Announce)
-		full.room.Wait(func() bool { return ctx.Err() == nil && (*lane)(full).isFull() })
-		stop()
+		full.wait(ctx)
 	}
 }
 
@@ -229,3 +246,12 @@ func (f *fullLane) Describe(d *act.Description) { d.WaitsFor("room for a message
 
 // Arm implements act.Blocked.
 func (f *fullLane) Arm(t *act.Task) { f.room.Add(t.Waker().Remote(), (*lane)(f).isFull) }
+
+func (f *fullLane) wait(ctx context.Context) { wait(ctx, &f.room, (*lane)(f).isFull) }
+
+// wait waits for room, until ctx ends.
+func wait(ctx context.Context, room *inbox.Room, full func() bool) {
+	stop := context.AfterFunc(ctx, room.Announce)
+	room.Wait(func() bool { return ctx.Err() == nil && full() })
+	stop()
+}

@@ -1,21 +1,26 @@
 package topic
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// Engine connects the Brokers of several machines. A Broker calls its methods on goroutines of its own; they may block until ctx
-// ends. The module topic/postgres has one.
+// Engine connects the Brokers of several machines. A Broker calls its methods on goroutines other than the schedulers'; they
+// may block. They try again what fails for a while, such as while a database is away, until ctx ends: so an error means that
+// it would be of no use. The module topic/postgres has one.
 type Engine interface {
-	// Publish stores messages, and returns their Positions, in the same order. After an error none of them was stored, or it
-	// is not known whether they were.
+	// Publish stores messages, each once and in this order, and returns their Positions.
 	Publish(ctx context.Context, messages []Publication) ([]Position, error)
-	// Feed calls deliver with what was stored on any machine since Feed was called, until ctx ends: the messages of one topic by
-	// ascending offsets, each once. First it delivers the retained message of each topic.
-	Feed(ctx context.Context, deliver func([]Stored)) error
-	// History returns the messages of a topic after an offset, at most the latest of them that its Rule keeps, and the Position
-	// of the last message of the topic.
-	History(ctx context.Context, topic string, after uint64, rule Rule) (messages []Stored, last Position, err error)
-	// Change says who has come to topics on this machine, and who has left. Feed delivers that, to all machines, as Joined and
-	// Left: also of a machine that has died.
+	// Feed calls deliver with what is stored on any machine, from the first call of deliver on, until ctx ends: each message
+	// once, by ascending offsets in each topic, and what one machine has published in its order. The first calls bring the
+	// retained messages. If Feed may have missed something it returns an error, and is called again.
+	// The Engine may delete what the rules, which the Broker has, do not ask for.
+	Feed(ctx context.Context, rules []Rule, deliver func([]Stored)) error
+	// History returns the latest messages of a topic that its Rule keeps, without a gap, and the Position of the last message
+	// of the topic: an offset of 0 if there was none. It returns after Feed has delivered everything up to that Position.
+	History(ctx context.Context, topic string, rule Rule) (messages []Stored, last Position, err error)
+	// Change says who has come to topics on this machine, and who has left. Feed delivers a Joined when the first machine has
+	// a Member in a topic, and a Left when no machine has it any more, or all that had it have died.
 	Change(ctx context.Context, changes []Change) error
 	// Members returns who is present in a topic, on all machines.
 	Members(ctx context.Context, topic string) ([]Member, error)
@@ -25,8 +30,10 @@ type Engine interface {
 type Stored struct {
 	Publication
 	Position
-	Kind   Kind   // Published, Joined or Left
-	Member Member // who has joined or left
+	Age      time.Duration // of a message of History, since it was stored
+	Retained bool          // it was stored before Feed was called
+	Kind     Kind          // Published, Joined or Left
+	Member   Member        // who has joined or left
 }
 
 // Change is the coming or leaving of a Member.

@@ -16,6 +16,12 @@ type record struct {
 	log      log
 	members  map[string]*present // by ID
 	node     chain.Node[*record] // of rule
+
+	// With an Engine:
+	whole   bool     // the log has everything that the Engine has
+	reading bool     // the history is being read
+	waiting []waiter // for that, in their order
+	missed  uint64   // the highest offset that Feed has brought after a gap
 }
 
 // rule is a Rule with the topics that have a history by it, the one without a message for the longest time first.
@@ -63,8 +69,9 @@ func (b *Broker) record(topic string) (*record, error) {
 	if n.record.history() {
 		n.record.rule.empty.Append(&n.record.node)
 	}
-	// Another Broker, or this one after it has forgotten the topic, has another epoch.
-	n.record.log.epoch = strconv.FormatInt(b.clock.Wall().UnixMicro(), 36) + "-" + strconv.FormatUint(b.epochs, 36)
+	if b.remote == nil { // another Broker, or this one after it has forgotten the topic, has another epoch
+		n.record.log.epoch = strconv.FormatInt(b.clock.Wall().UnixMicro(), 36) + "-" + strconv.FormatUint(b.epochs, 36)
+	}
 	return n.record, nil
 }
 
@@ -74,7 +81,7 @@ func (b *Broker) forgetOldest() bool {
 		for _, l := range []*chain.List[*record]{&b.rules[i].empty, &b.rules[i].topics} {
 			tried := 0
 			for x := l.First; x != nil && tried < 8; x, tried = x.Next, tried+1 {
-				if r := x.Of; r.retained == nil && len(r.members) == 0 && len(r.of.shares) == 0 {
+				if r := x.Of; r.retained == nil && len(r.members) == 0 && !r.followed() {
 					b.forget(r)
 					return true
 				}
@@ -82,6 +89,12 @@ func (b *Broker) forgetOldest() bool {
 		}
 	}
 	return false
+}
+
+// historic reports whether a topic has a history.
+func (b *Broker) historic(topic string) bool {
+	rule := b.rule(topic)
+	return rule != nil && rule.History > 0
 }
 
 // history reports whether the topic has one.
@@ -103,8 +116,7 @@ func (b *Broker) forget(r *record) {
 
 // keep keeps m if its topic has a history, or if it is to be retained.
 func (b *Broker) keep(m *Message, retain bool) error {
-	rule := b.rule(m.Topic)
-	history := rule != nil && rule.History > 0
+	history := b.historic(m.Topic)
 	n := b.tree.find(m.Topic, false)
 	if !history && (!retain || len(m.Data) == 0 && (n == nil || n.record == nil)) {
 		return nil
@@ -115,7 +127,15 @@ func (b *Broker) keep(m *Message, retain bool) error {
 	}
 	if history {
 		m.Position = Position{r.log.epoch, r.log.last + 1}
-		rule.append(r, m, b.clock.Monotonic())
+	}
+	b.put(r, m, retain)
+	return nil
+}
+
+// put puts m into the record of its topic.
+func (b *Broker) put(r *record, m *Message, retain bool) {
+	if r.history() {
+		r.rule.append(r, m, b.clock.Monotonic())
 	}
 	switch {
 	case retain && len(m.Data) == 0:
@@ -124,7 +144,6 @@ func (b *Broker) keep(m *Message, retain bool) error {
 	case retain:
 		r.retained = &Message{Topic: m.Topic, Data: m.Data, Position: m.Position, Tag: m.Tag, Retained: true}
 	}
-	return nil
 }
 
 // append adds m to the history of r, and makes its room from what is too old, here and in the topics without a message for the
@@ -160,9 +179,12 @@ func (l *log) expire(before time.Duration) {
 	l.cut(n)
 }
 
+// first returns the offset before the first message.
+func (l *log) first() uint64 { return l.last - uint64(len(l.messages)) }
+
 // since returns the messages after a Position, and whether these are all that came after it.
 func (l *log) since(after Position) (messages []*Message, complete bool) {
-	first := l.last - uint64(len(l.messages)) // the offset before the first message
+	first := l.first()
 	switch {
 	case after == Position{}:
 		return nil, true

@@ -112,6 +112,8 @@ func (sub *Subscription) Add(filter string) error {
 	if !ValidFilter(filter) {
 		return ErrName
 	}
+	sub.lane.b.mu.Lock()
+	defer sub.lane.b.mu.Unlock()
 	return sub.begin(filter, func(b *Broker) (*Message, error) { return b.retained(filter), nil })
 }
 
@@ -128,14 +130,20 @@ func (sub *Subscription) Follow(topic string, after Position) error {
 	if rule == nil || rule.History == 0 {
 		return ErrNoHistory
 	}
-	return sub.begin(topic, func(b *Broker) (*Message, error) { return b.recall(topic, after) })
-}
-
-// begin begins a link, with a message that brings what kept returns; nil: nothing.
-func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, error)) error {
 	b := sub.lane.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.remote != nil && sub.Err() == nil {
+		if ready, err := b.remote.follow(sub, topic, after); !ready || err != nil {
+			return err
+		}
+	}
+	return sub.begin(topic, func(b *Broker) (*Message, error) { return b.recall(topic, after) })
+}
+
+// begin begins a link, with a message that brings what kept returns; nil: nothing. It is called with the lock of the Broker.
+func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, error)) error {
+	b := sub.lane.b
 	if sub.Err() != nil {
 		return ErrClosed
 	}
@@ -165,7 +173,7 @@ func (sub *Subscription) Remove(filter string) bool {
 		b.unlink(k)
 		b.leave(sub, filter)
 	}
-	return k != nil
+	return k != nil || b.forgo(sub, filter)
 }
 
 // link returns the link to a filter, nil if there is none, with the lock of the Broker.
@@ -203,7 +211,7 @@ func (sub *Subscription) end(err error) {
 		return
 	}
 	sub.ended, sub.one, sub.rest = true, nil, nil
-	if err == ErrSlow { // otherwise its owner knows
+	if err != ErrClosed { // then its owner knows
 		sub.more().err = err
 		sub.wake()
 	}
