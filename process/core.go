@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
@@ -93,6 +94,7 @@ type rare struct {
 	waiters   waiters                 // for room in the mailbox
 	debts     int                     // mailboxes in which this process waits for room
 	observers chain.List[endObserver] // of its end
+	owned     []io.Closer             // of the turns
 	end       *future.Future[Notice]
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -29,6 +30,14 @@ func (p *Self[M]) Fail(err error) act.Directive {
 	p.setFailure(err)
 	p.over = Failed
 	return act.Failed
+}
+
+// Own makes the process close x when it has ended for any reason, before its Action is closed, on any thread. Closers are closed
+// in reverse order of Own. It is for the turns of the process.
+func (c *core) Own(x io.Closer) {
+	w := c.lock()
+	c.more().owned = append(c.more().owned, x)
+	c.unlock(w)
 }
 
 // errUnsaid is the error of an action that returned Failed without Fail.
@@ -69,6 +78,7 @@ func (r *runner) end(c *core, why Reason) {
 	if c.home > 0 {
 		c.sys.registries[c.home-1].remove(c)
 	}
+	r.closeOwned(c)
 	if x, ok := action.(io.Closer); ok {
 		r.close(c, x)
 	}
@@ -113,6 +123,18 @@ func (c *core) die(why Reason) bool {
 		c.unlock(dead)
 	}
 	return true
+}
+
+// closeOwned closes what c owns. No turn of c is under way, or comes before it has returned.
+func (r *runner) closeOwned(c *core) {
+	if c.rare == nil {
+		return
+	}
+	owned := c.rare.owned
+	c.rare.owned = nil
+	for _, x := range slices.Backward(owned) {
+		r.close(c, x)
+	}
 }
 
 func (r *runner) close(c *core, x io.Closer) {

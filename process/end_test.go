@@ -170,6 +170,30 @@ func TestACloseThatPanicsAffectsNoOtherProcess(t *testing.T) {
 	require.Equal(t, 3, closed)
 }
 
+func TestWhatAProcessOwnsIsClosedBeforeItsAction(t *testing.T) {
+	for name, end := range map[string]func(process.Ref[job], *stepped){
+		"Exit":  func(ref process.Ref[job], x *stepped) { x.do(ref, exits) },
+		"panic": func(ref process.Ref[job], x *stepped) { x.do(ref, panics) },
+		"Kill":  func(ref process.Ref[job], x *stepped) { ref.Kill(); x.all() },
+		"Close": func(_ process.Ref[job], x *stepped) { _ = x.g.Close() },
+	} {
+		x := newStepped(t, 1)
+		log := ""
+		note := func(text string) *closingProcess[job] {
+			return &closingProcess[job]{runJobs, func() error { log += text; return nil }}
+		}
+		ref := process.Spawn(x.sys, note("action"), process.Options{})
+		x.do(ref, func(p *jobSelf) {
+			for _, name := range []string{"first ", "second "} {
+				p.Own(note(name))
+			}
+		})
+		require.Empty(t, log)
+		end(ref, x)
+		require.Equal(t, "second first action", log, name)
+	}
+}
+
 // A panic is logged in any case.
 func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
 	for name, row := range map[string]struct {
