@@ -1,5 +1,12 @@
 package topic
 
+import (
+	"cmp"
+	"slices"
+
+	"github.com/daimon-go/daimon/future"
+)
+
 // Member is somebody who is present in a topic.
 type Member struct {
 	ID   string
@@ -12,8 +19,101 @@ type present struct {
 	count int
 }
 
-// join makes the member of sub present, if the rule of a topic says so. TODO
-func (b *Broker) join(sub *Subscription, topic string) {}
+// presence is what the names of the topics of Joined and Left begin with.
+const presence = "$presence/"
 
-// leave ends that. TODO
-func (b *Broker) leave(sub *Subscription, topic string) {}
+// Members returns a future of who is present in a topic, by ascending IDs; with an Engine on all machines. A subscription to
+// "$presence/" and the name, begun before, gets each later change. Any goroutine.
+func (b *Broker) Members(topic string) *future.Future[[]Member] {
+	f := future.New[[]Member](b.lanes[0].s)
+	if r := b.remote; r != nil {
+		r.reads.Execute(func() {
+			all, err := r.engine.Members(r.ctx, topic)
+			if err != nil {
+				_ = f.Fail(err)
+				return
+			}
+			_ = f.Resolve(sorted(all))
+		})
+		return f
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []Member
+	if n := b.tree.find(topic, false); n != nil && n.record != nil {
+		for _, p := range n.record.members {
+			all = append(all, p.Member)
+		}
+	}
+	_ = f.Resolve(sorted(all))
+	return f
+}
+
+func sorted(all []Member) []Member {
+	slices.SortFunc(all, func(x, y Member) int { return cmp.Compare(x.ID, y.ID) })
+	return all
+}
+
+// shows returns the member that is present by a subscription of sub to a filter; nil: none is.
+func (b *Broker) shows(sub *Subscription, filter string) *Member {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if sub.extra == nil || sub.extra.member.ID == "" || isWild(filter) {
+		return nil
+	}
+	if rule := b.rule(filter); rule == nil || !rule.Presence {
+		return nil
+	}
+	return &sub.extra.member
+}
+
+// join makes the member of sub present in a topic, if its rule says so. It is called before sub gets messages of the topic, with
+// the lock.
+func (b *Broker) join(sub *Subscription, topic string) error {
+	m := b.shows(sub, topic)
+	if m == nil {
+		return nil
+	}
+	r, err := b.record(topic)
+	if err != nil {
+		return err
+	}
+	if p := r.members[m.ID]; p != nil {
+		p.count++
+		return nil
+	}
+	if r.members == nil {
+		r.members = map[string]*present{}
+	}
+	r.members[m.ID] = &present{*m, 1}
+	b.change(Change{r.of.path(), Joined, *m})
+	return nil
+}
+
+// leave undoes join.
+func (b *Broker) leave(sub *Subscription, topic string) {
+	m := b.shows(sub, topic)
+	if m == nil {
+		return
+	}
+	r := b.tree.find(topic, false).record
+	p := r.members[m.ID]
+	if p.count--; p.count > 0 {
+		return
+	}
+	delete(r.members, p.ID)
+	b.tidy(r)
+	b.change(Change{topic, Left, p.Member})
+}
+
+// change publishes that a member has joined or left, with the lock. Lanes have no bound for that.
+func (b *Broker) change(c Change) {
+	if b.remote != nil {
+		b.announce(c)
+		return
+	}
+	m := &Message{Topic: presence + c.Topic, Kind: c.Kind, more: &more{member: c.Member}}
+	b.route(m)
+	_ = b.keep(m, false) // too many topics: it comes without a Position
+	b.deliver(m)
+}

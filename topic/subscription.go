@@ -14,8 +14,8 @@ import (
 var (
 	// ErrSlow is returned by Take when the subscription has ended because its queue was full: see [End].
 	ErrSlow = errors.New("topic: the subscription has ended: its owner is too slow")
-	// ErrClosed is returned by the methods of a subscription that was closed.
-	ErrClosed = errors.New("topic: the subscription is closed")
+	// ErrClosed is returned by the methods of a Subscription or a Claim that was closed.
+	ErrClosed = errors.New("topic: it is closed")
 )
 
 // Overflow says what happens to a message that finds the queue of a subscription full. A publisher never waits for a subscriber.
@@ -94,7 +94,7 @@ func (b *Broker) Subscribe(owner Owner, o Options) *Subscription {
 		sub.extra.wake = process.Poke
 	}
 	if owner == nil {
-		sub.lane = b.next()
+		sub.lane, sub.more().bell = b.next(), make(chan struct{}, 1)
 		return sub
 	}
 	s := owner.Scheduler()
@@ -153,8 +153,10 @@ func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, erro
 	}
 	k := sub.link(filter)
 	if k == nil {
+		if err := b.join(sub, filter); err != nil {
+			return err
+		}
 		k = b.link(sub, filter)
-		b.join(sub, filter)
 	} else if m == nil {
 		return nil
 	}
@@ -397,18 +399,12 @@ func (sub *Subscription) Take() (*Message, error) {
 // Receive is Take for a goroutine that may block, never for the thread of a scheduler: it waits for a message, until ctx ends.
 func (sub *Subscription) Receive(ctx context.Context) (*Message, error) {
 	for {
-		sub.mu.Lock()
-		if sub.more().bell == nil {
-			sub.extra.bell = make(chan struct{}, 1)
-		}
-		bell := sub.extra.bell
-		sub.mu.Unlock()
 		m, err := sub.Take()
 		if _, ok := err.(act.Blocked); !ok {
 			return m, err
 		}
 		select {
-		case <-bell:
+		case <-sub.extra.bell:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
