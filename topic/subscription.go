@@ -73,10 +73,10 @@ type extra struct {
 	err    error         // why it has ended
 }
 
-// ring is a part of a queue.
+// ring is a part of a queue: n messages from at on, and round the end.
 type ring struct {
 	messages []*Message
-	at       int
+	at, n    int
 }
 
 // Subscribe returns a subscription without topics, which ends with its owner. A task or a process gives itself in a turn. A
@@ -314,7 +314,7 @@ func (sub *Subscription) queued() int {
 	case sub.rest == nil:
 		return 1
 	}
-	return 1 + len(sub.rest.messages) - sub.rest.at
+	return 1 + sub.rest.n
 }
 
 func (sub *Subscription) append(m *Message) {
@@ -323,15 +323,16 @@ func (sub *Subscription) append(m *Message) {
 		return
 	}
 	if sub.rest == nil {
-		sub.rest = &ring{}
+		sub.rest = &ring{messages: make([]*Message, 4)}
 	}
 	r := sub.rest
-	if r.at > 0 && len(r.messages) == cap(r.messages) {
-		n := copy(r.messages, r.messages[r.at:])
-		clear(r.messages[n:])
-		r.messages, r.at = r.messages[:n], 0
+	if r.n == len(r.messages) {
+		more := make([]*Message, 2*r.n)
+		copy(more[copy(more, r.messages[r.at:]):], r.messages[:r.at])
+		r.messages, r.at = more, 0
 	}
-	r.messages = append(r.messages, m)
+	r.messages[(r.at+r.n)%len(r.messages)] = m
+	r.n++
 }
 
 // pop removes the first message of the queue.
@@ -340,7 +341,8 @@ func (sub *Subscription) pop() *Message {
 	sub.one = nil
 	if r := sub.rest; r != nil {
 		sub.one, r.messages[r.at] = r.messages[r.at], nil
-		if r.at++; r.at == len(r.messages) {
+		r.at = (r.at + 1) % len(r.messages)
+		if r.n--; r.n == 0 {
 			sub.rest = nil
 		}
 	}
