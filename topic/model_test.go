@@ -33,11 +33,11 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The rules for the topics of the model. Names are few, so that filters often match.
+// A model has a few of the names and filters, so that they often match.
 var (
-	rules = []topic.Rule{{Filter: "h/b/#", History: 1, Age: 2 * time.Second}, {Filter: "h/#", History: 3, Age: 2 * time.Second}}
-	names = []string{"a", "a/b", "a//b", "/a", "$a/b", "$a", "h", "h/a", "h/b", "h/b/a"}
-	wild  = []string{"#", "+", "+/+", "a/#", "a/+", "+/b", "+/#", "a/+/b", "/+", "$a/#", "$a/+", "h/#", "h/+", "h/b/#"}
+	rules      = []topic.Rule{{Filter: "h/b/#", History: 1, Age: 2 * time.Second}, {Filter: "h/#", History: 3, Age: 2 * time.Second}}
+	allNames   = []string{"a", "a/b", "a//b", "/a", "$a/b", "$a", "h", "h/a", "h/b", "h/b/a"}
+	allFilters = []string{"#", "+", "+/+", "a/#", "a/+", "+/b", "+/#", "a/+/b", "/+", "$a/#", "$a/+", "h/#", "h/+", "h/b/#"}
 )
 
 // model is a Broker and its twin.
@@ -48,6 +48,8 @@ type model struct {
 	g       *act.Group
 	b       *topic.Broker
 	pending int // of the Config
+	names   []string
+	filters []string // names are among them
 
 	published int
 	retained  map[string]said
@@ -105,6 +107,10 @@ type sub struct {
 func newModel(t *testing.T, seed uint64) *model {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x := &model{t: t, r: r, clock: &servertest.Clock{}, pending: pick(r, 1<<16, 10)}
+	for range 4 {
+		x.names = append(x.names, pick(r, allNames...))
+		x.filters = append(x.filters, pick(r, allFilters...), pick(r, x.names...))
+	}
 	x.retained, x.histories = map[string]said{}, map[string]*history{}
 	x.b = topic.New(topic.Config{Rules: rules, Pending: x.pending})
 	x.g = act.NewGroup(act.Config{Schedulers: 1 + r.IntN(3), Threads: act.Stepped, Clock: x.clock, TurnsPerPass: pick(r, 0, 1, 2)})
@@ -134,7 +140,7 @@ func (x *model) operation() {
 
 func (x *model) publish() {
 	x.published++
-	p := topic.Publication{Topic: pick(x.r, names...), Data: fmt.Append(nil, x.published), Retain: x.r.IntN(3) == 0}
+	p := topic.Publication{Topic: pick(x.r, x.names...), Data: fmt.Append(nil, x.published), Retain: x.r.IntN(3) == 0}
 	if p.Retain && x.r.IntN(3) == 0 {
 		p.Data = nil
 	}
@@ -246,11 +252,11 @@ func (x *model) see(m *topic.Message) said {
 func (x *model) change(k *sub) {
 	switch x.r.IntN(12) {
 	case 0, 1, 2, 3:
-		x.add(k, pick(x.r, append(names, wild...)...))
+		x.add(k, pick(x.r, x.filters...))
 	case 4, 5:
-		x.follow(k, pick(x.r, names...))
+		x.follow(k, pick(x.r, x.names...))
 	case 6:
-		f := pick(x.r, append(names, wild...)...)
+		f := pick(x.r, x.filters...)
 		if len(k.filters) > 0 {
 			f = pick(x.r, append(k.filters, f)...)
 		}

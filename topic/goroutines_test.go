@@ -1,0 +1,183 @@
+package topic_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/topic"
+)
+
+const publishers, each = 4, 300
+
+// counter checks that the messages of each publisher come in order, and says when all have come.
+type counter struct {
+	t    *testing.T
+	next [publishers]int
+	left int
+	done func()
+}
+
+func (c *counter) count(m *topic.Message) bool {
+	var who, n int
+	if _, err := fmt.Sscan(string(m.Data), &who, &n); err != nil || c.next[who] != n {
+		c.t.Errorf("%q after %v", m.Data, c.next)
+	}
+	c.next[who]++
+	if c.left--; c.left == 0 {
+		c.done()
+	}
+	return c.left > 0
+}
+
+// TestGoroutinesAndTasks has goroutines and tasks that publish, subscribe, receive and close at the same time.
+func TestGoroutinesAndTasks(t *testing.T) {
+	var wait sync.WaitGroup
+	counts := func() *counter {
+		wait.Add(1)
+		return &counter{t: t, left: publishers * each, done: wait.Done}
+	}
+	b := topic.New(topic.Config{Pending: 40, Rules: []topic.Rule{{Filter: "#", History: 10}}})
+	task := func(s *act.Scheduler) error {
+		var sub *topic.Subscription
+		c := counts()
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if sub == nil {
+				sub = b.Subscribe(t, topic.Options{Queue: publishers * each})
+				_ = sub.Add("a/#")
+			}
+			for {
+				m, err := sub.Take()
+				if full, ok := err.(act.Blocked); ok {
+					full.Arm(t)
+					return act.Wait
+				}
+				if !c.count(m) {
+					return act.Done
+				}
+			}
+		}))
+		s.Spawn(act.Func(func(t *act.Task) act.Directive { // keeps Run from returning
+			if t.Order() == nil {
+				return act.Wait
+			}
+			return act.Done
+		}))
+		return nil
+	}
+	r := servertest.Start(t, act.Config{Schedulers: 2}, b.Setup, task)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 2 {
+		sub, c := b.Subscribe(nil, topic.Options{Queue: publishers * each}), counts()
+		require.NoError(t, sub.Add("a/+"))
+		go func() {
+			for more := true; more; {
+				m, err := sub.Receive(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				more = c.count(m)
+			}
+			_ = sub.Close()
+		}()
+	}
+	for i := range publishers {
+		name := fmt.Sprint("a/", i)
+		wait.Go(func() {
+			for n := range each {
+				if err := b.PublishWait(ctx, topic.Publication{Topic: name, Data: fmt.Append(nil, i, n), Retain: n%10 == 0}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wait.Go(func() { // too slow, and closed
+			for n := range each / 10 {
+				sub := b.Subscribe(nil, topic.Options{Queue: 1, Overflow: topic.Overflow(n % 3)})
+				_, _, _ = sub.Follow(name, topic.Earliest), sub.Add("a/#"), sub.Add(name)
+				for range i {
+					_, _ = sub.Receive(ctx)
+				}
+				sub.Remove(name)
+				_ = sub.Close()
+			}
+		})
+	}
+	servertest.InTime(t, wait.Wait)
+	r.Group.Shutdown(servertest.Drain)
+	require.NoError(t, r.End())
+}
+
+// TestPublishWait shows that a publisher waits for a scheduler, and not beyond its context.
+func TestPublishWait(t *testing.T) {
+	b, g := topic.New(topic.Config{Pending: 2}), act.NewGroup(act.Config{Schedulers: 1, Threads: act.Stepped})
+	s := g.Schedulers()[0]
+	s.Internals().KeepRunning(1)
+	defer func() { _ = g.Close() }()
+	require.NoError(t, b.Setup(s))
+	sub := b.Subscribe(nil, topic.Options{})
+	require.NoError(t, sub.Add("a"))
+	step := func() {
+		_, err := s.Step(10)
+		require.NoError(t, err)
+	}
+	step()
+	p := topic.Publication{Topic: "a"}
+	require.NoError(t, b.Publish(p))
+	require.NoError(t, b.Publish(p))
+	require.Implements(t, (*act.Blocked)(nil), b.Publish(p))
+	require.NoError(t, b.Publish(topic.Publication{Topic: "b"}), "nobody waits for its message")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- b.PublishWait(ctx, p) }()
+	cancel()
+	servertest.InTime(t, func() { require.ErrorIs(t, <-ended, context.Canceled) })
+	go func() { ended <- b.PublishWait(t.Context(), p) }()
+	step()
+	servertest.InTime(t, func() { require.NoError(t, <-ended) })
+	step()
+	for range 3 {
+		_, err := sub.Take()
+		require.NoError(t, err)
+	}
+	require.NoError(t, sub.Close())
+}
+
+// TestATurnIsBounded shows that a turn of a lane goes to a few hundred subscriptions at most.
+func TestATurnIsBounded(t *testing.T) {
+	const subscriptions, messages, bound = 300, 4, 512
+	b, g := topic.New(topic.Config{}), act.NewGroup(act.Config{Schedulers: 1, Threads: act.Stepped})
+	s := g.Schedulers()[0]
+	s.Internals().KeepRunning(1)
+	defer func() { _ = g.Close() }()
+	require.NoError(t, b.Setup(s))
+	var subs []*topic.Subscription
+	for range subscriptions {
+		subs = append(subs, b.Subscribe(nil, topic.Options{}))
+		require.NoError(t, subs[len(subs)-1].Add("a"))
+	}
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	for range messages {
+		require.NoError(t, b.Publish(topic.Publication{Topic: "a"}))
+	}
+	for all := 0; all < subscriptions*messages; {
+		_, err := s.Step(1)
+		require.NoError(t, err)
+		got := 0
+		for _, sub := range subs {
+			for err = nil; err == nil; got++ {
+				_, err = sub.Take()
+			}
+			got--
+		}
+		require.True(t, 0 < got && got <= bound, "%d", got)
+		all += got
+	}
+}
