@@ -109,7 +109,7 @@ const floors = `
 	process           act internal/chain internal/merge internal/panics shutdown future internal/facts internal/inbox context go.uber.org/zap os runtime time
 
 	# 4: topics. context for goroutines that publish and receive; time for how long a history is kept
-	topic             act future internal/chain internal/inbox shutdown context go.uber.org/zap time
+	topic             act future internal/chain internal/inbox internal/summary shutdown context go.uber.org/zap time
 
 	# 5: HTTP. The internal packages know no connection: bytes and texts go in, positions come out. time is for what is a
 	# date and how long; os for a file to send and an error; monitor for a goroutine that sends

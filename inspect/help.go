@@ -105,6 +105,15 @@ process_messages_dropped_total  Messages to processes that were dropped, or refu
 process_dead_letters_total      Of these, to processes that had ended.
 process_handoffs_total          Processes that ran at once, on the thread of a process that had sent them a message.
 
+topic_messages_total            Messages that came to a Broker: published here or on other machines, and of members that come and go.
+topic_delivered_total           Messages passed on to subscriptions, each for each subscription.
+topic_dropped_total             Messages dropped since the queue of a subscription was full.
+topic_slow_total                Subscriptions ended since their queues were full.
+topic_subscriptions             Filters and topics that are subscribed to, each for each subscription.
+topic_waiting                   Messages, and beginnings and ends of subscriptions, that wait to be passed on.
+topic_unstored                  Messages that wait to be stored by an Engine.
+topic_kept                      Topics that have a history, a retained message or members.
+
 coroutines                      Coroutines that have begun and not ended.
 coroutines_kept                 Coroutines of the Go runtime that are kept for the next ones.
 

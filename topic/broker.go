@@ -99,6 +99,7 @@ func (b *Broker) Setup(s *act.Scheduler) error {
 	if b.cfg.Engine != nil && s.Index() == 0 {
 		b.connect(s)
 	}
+	locals.Get(s).add(b.lanes[s.Index()])
 	s.Attach(b.lanes[s.Index()])
 	return nil
 }
@@ -210,6 +211,7 @@ func (b *Broker) link(sub *Subscription, filter string) *link {
 		n.shares = append(n.shares, to)
 	}
 	to.count++
+	to.lane.subscribed++
 	if sub.first.to == nil { // it is used once, since the lane may not know yet of its end
 		sub.first = link{sub: sub, to: to}
 		return &sub.first
@@ -224,6 +226,7 @@ func (b *Broker) link(sub *Subscription, filter string) *link {
 // unlink ends k, with the lock.
 func (b *Broker) unlink(k *link) {
 	k.ended = true
+	k.to.lane.subscribed--
 	if sub := k.sub; k != &sub.first {
 		sub.extra.links = slices.DeleteFunc(sub.extra.links, func(x *link) bool { return x == k })
 	}

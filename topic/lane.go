@@ -1,8 +1,6 @@
 package topic
 
 import (
-	"sync/atomic"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/shutdown"
@@ -25,7 +23,12 @@ type lane struct {
 	at      int    // the next of taken
 	done    int    // how many links have got the next message
 
-	delivered, dropped atomic.Uint64
+	subscribed int // links that have not ended, under the lock of b
+
+	// Counts of the lane's thread.
+	delivered, dropped uint64 // messages
+	slow               uint64 // subscriptions that have ended with ErrSlow
+	noted              loss   // in the log
 }
 
 // item is a message to a share; or the beginning of a link, with what was kept for it, or its end.
@@ -73,6 +76,7 @@ func (l *lane) add(x item) {
 
 // Act implements act.Action.
 func (l *lane) Act(t *act.Task) act.Directive {
+	defer l.note()
 	for budget := pushesATurn; budget > 0; {
 		if l.at == len(l.taken) && !l.take(t) {
 			return act.Wait
@@ -127,7 +131,7 @@ func (l *lane) do(budget int) (cost int) {
 		for _, k := range rest[:cost] {
 			k.sub.push(x.m)
 		}
-		l.delivered.Add(uint64(cost))
+		l.delivered += uint64(cost)
 		if cost < len(rest) {
 			l.done += cost
 			return cost

@@ -283,6 +283,7 @@ func (sub *Subscription) push(m *Message) {
 	}
 	sub.mu.Unlock()
 	if slow {
+		sub.lane.slow++
 		sub.end(ErrSlow)
 	}
 }
@@ -363,7 +364,7 @@ func (sub *Subscription) dropOldest() {
 
 func (sub *Subscription) drop() {
 	sub.dropped++
-	sub.lane.dropped.Add(1)
+	sub.lane.dropped++
 }
 
 // Take removes the oldest message from the queue. If there is none it returns an act.Blocked, which wakes a task on any
