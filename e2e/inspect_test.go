@@ -96,7 +96,7 @@ func (v *viewer) connections(t *testing.T, addr string) (open, accepted int) {
 func TestEveryExampleServerIsInspected(t *testing.T) {
 	outside(t)
 	const main = `"github.com/daimon-go/daimon/program"`
-	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr},
+	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "mqtt": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr},
 		"jobs": {"-db", filepath.Join(t.TempDir(), "jobs.db")}, "tutorial": {"-health", "127.0.0.1:0"}}
 	sources, err := filepath.Glob("../examples/*/main.go")
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"chat", "dns", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "proxy", "rpc", "tutorial", "websocket-echo",
+		"chat", "dns", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "mqtt", "nethttp", "proxy", "rpc", "tutorial", "websocket-echo",
 	}, servers)
 }
 
@@ -124,7 +124,10 @@ func inspected(t *testing.T, name string, flags []string) {
 
 	c := dial(t, p.Addr)
 	say := "GET / HTTP/1.1\r\nHost: x\r\n\r\n" // a connection that has said nothing is closed after a while
-	if name == "dns" {
+	switch name {
+	case "mqtt":
+		say = "\x10\x0c\x00\x04MQTT\x04\x02\x00\x00\x00\x00"
+	case "dns":
 		say = "\x00\x21\x00\x07\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03web\x07example\x03com\x00\x00\x01\x00\x01"
 	}
 	_, err := io.WriteString(c, say)
