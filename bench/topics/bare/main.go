@@ -1,6 +1,6 @@
-// Command bare is the bare sends of a publication, as a yardstick: what a connection publishes goes to the two halves of the
-// subscribers, and each half has a goroutine that writes the same bytes to one socket after the other, by write(2). It speaks as
-// much MQTT as the load generator needs, knows no topics, and a socket that refuses bytes ends it.
+// Command bare is the bare sends of a publication, as a yardstick: each of two goroutines writes what a connection has published to
+// every second subscriber, by write(2). It speaks as much MQTT as the load generator needs, knows no topics, and a socket that
+// refuses bytes ends it.
 package main
 
 import (
@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"sync"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,10 +16,10 @@ import (
 )
 
 var (
-	mu    sync.RWMutex
-	all   []net.Conn   // the subscribers
-	half  [2][]uintptr // their descriptors
-	posts [2]chan []byte
+	posts       [2]chan []byte
+	mu          sync.RWMutex
+	subscribers []net.Conn
+	descriptors []uintptr // theirs
 )
 
 func main() {
@@ -40,8 +39,7 @@ func main() {
 
 // serve answers CONNECT and SUBSCRIBE, each of which is one read. What follows a SUBSCRIBE is not read.
 func serve(c net.Conn) {
-	in := make([]byte, 64<<10)
-	for {
+	for in := make([]byte, 64<<10); ; {
 		n, err := c.Read(in)
 		if err != nil {
 			return
@@ -65,23 +63,21 @@ func serve(c net.Conn) {
 func subscribe(c net.Conn) {
 	mu.Lock()
 	defer mu.Unlock()
-	h := &half[len(all)%len(half)]
-	all = append(all, c)
-	raw, err := c.(syscall.Conn).SyscallConn()
+	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err == nil {
-		err = raw.Control(func(fd uintptr) { *h = append(*h, fd) })
+		err = raw.Control(func(fd uintptr) { descriptors = append(descriptors, fd) })
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
+	subscribers = append(subscribers, c)
 }
 
-// send sends what is posted to a half.
-func send(i int) {
-	for p := range posts[i] {
+func send(half int) {
+	for p := range posts[half] {
 		mu.RLock()
-		for _, fd := range half[i] {
-			n, _, err := unix.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+		for i := half; i < len(descriptors); i += len(posts) {
+			n, _, err := unix.RawSyscall(unix.SYS_WRITE, descriptors[i], uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
 			if int(n) != len(p) {
 				log.Fatal("write: ", err)
 			}
