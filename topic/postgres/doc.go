@@ -1,0 +1,2 @@
+// Package postgres connects the topics of many machines by a PostgreSQL database.
+package postgres

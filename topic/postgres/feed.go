@@ -1,0 +1,245 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daimon-go/daimon/topic"
+)
+
+// present begins a statement with its snapshot, and columns are what scan reads of each row. There is at least one row, perhaps
+// without a message.
+const (
+	present = `WITH present AS MATERIALIZED (SELECT pg_current_snapshot() AS s, ` + timeline + ` AS timeline)
+		SELECT pg_snapshot_xmax(s), ARRAY(SELECT pg_snapshot_xip(s)), timeline, `
+	fields = `coalesce(t.id, 0), coalesce(t.name, ''), coalesce(m.number, 0), coalesce(m.kind, 0), coalesce(m.tag, 0), coalesce(m.retain, false),
+		m.member, coalesce(m.data, '')`
+)
+
+// start reads the retained messages. An empty one says that there is none any more.
+const start = present + `coalesce((SELECT max(seq) FROM daimon_topics.message), 0), ` + fields + `
+	FROM present LEFT JOIN (daimon_topics.topic AS t JOIN daimon_topics.message AS m ON m.topic = t.id AND m.number = t.retained) ON true`
+
+// What has become visible since a snapshot was stored by transactions that had begun after it, or were running then. If the
+// connection was lost, the server may have crashed, and given numbers of transactions again that had stored nothing. So then
+// poll goes on after the seq of what was visible.
+var (
+	poll   = since(`xid >= $1 AND xid < pg_snapshot_xmax(s)`)
+	resume = since(`seq > $1`)
+)
+
+func since(what string) string {
+	return present + `coalesce(m.seq, 0), ` + fields + ` FROM present LEFT JOIN LATERAL (
+			SELECT * FROM daimon_topics.message WHERE ` + what + `
+			UNION ALL SELECT * FROM daimon_topics.message WHERE xid = ANY($2)
+		) AS m ON true LEFT JOIN daimon_topics.topic AS t ON t.id = m.topic ORDER BY m.seq`
+}
+
+const (
+	// At most so many messages, or a few more than so many bytes, are delivered at once.
+	chunkMessages, chunkBytes = 256, 1 << 20
+	// leastPause is how long after a poll the next one begins, at the least.
+	leastPause = 2 * time.Millisecond
+)
+
+// errLost says that the server is another one than before, which may lack what the previous one had.
+var errLost = errors.New("postgres: there is another primary server: messages may be lost")
+
+// feed is a call of Feed.
+type feed struct {
+	e       *Engine
+	deliver func([]topic.Stored)
+	conn    *pgx.Conn
+
+	begun    bool // deliver was called
+	timeline string
+	xmax     uint64 // of the snapshot of the last poll
+	xip      []uint64
+	seq      int64           // the highest one that was visible
+	partial  map[int64]int64 // what an unfinished poll has delivered: offsets by topic
+}
+
+// Feed implements topic.Engine. It makes connections again that are lost, and goes on where it was, unless the server is another one.
+func (e *Engine) Feed(ctx context.Context, rules []topic.Rule, deliver func([]topic.Stored)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.life, cancel)()
+	e.mu.Lock()
+	e.rules = rules
+	e.mu.Unlock()
+	f := &feed{e: e, deliver: deliver}
+	for {
+		err := e.again(ctx, f.connect)
+		if err == nil {
+			err = f.run(ctx)
+			hangUp(f.conn)
+			rest(ctx, 10*time.Millisecond)
+		}
+		switch {
+		case ctx.Err() != nil || errors.Is(err, errLost):
+			return err
+		case stays(err), f.begun && f.xmax == 0:
+			rest(ctx, time.Second)
+			return err
+		}
+	}
+}
+
+func (f *feed) connect(ctx context.Context) (err error) {
+	if f.conn, err = pgx.ConnectConfig(ctx, f.e.pool.Config().ConnConfig); err != nil {
+		return err
+	}
+	// A poll takes as long as the Broker has no room.
+	_, err = f.conn.Exec(ctx, `SET statement_timeout = 0; SET enable_seqscan = off; LISTEN `+pgx.Identifier{f.e.schema}.Sanitize())
+	if err != nil {
+		hangUp(f.conn)
+	}
+	return err
+}
+
+// run polls until the connection is lost.
+func (f *feed) run(ctx context.Context) error {
+	err := error(nil)
+	if f.xmax == 0 {
+		err = f.poll(ctx, start)
+	} else {
+		err = f.poll(ctx, resume, f.seq, f.xip)
+	}
+	for err == nil {
+		if !f.e.polls.wanted(ctx, f.conn) {
+			return ctx.Err()
+		}
+		err = f.poll(ctx, poll, f.xmax, f.xip)
+		rest(ctx, leastPause)
+	}
+	return err
+}
+
+// poll delivers the result of a statement. Without an error that is remembered for the next one.
+func (f *feed) poll(ctx context.Context, sql string, args ...any) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.AfterFunc(attemptTimeout, cancel) // unless the Broker takes long
+	defer timer.Stop()
+	number := f.e.polls.begin()
+	rows, err := f.conn.Query(ctx, f.e.in(sql), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var xmax uint64
+	var xip []uint64
+	var chunk []topic.Stored
+	bytes, highest := 0, f.seq
+	deliver := func() {
+		timer.Stop()
+		f.deliver(chunk)
+		f.begun = true
+		chunk, bytes = nil, 0
+		timer.Reset(attemptTimeout)
+	}
+	for rows.Next() {
+		var s topic.Stored
+		var timeline string
+		var seq, id int64
+		var member []byte
+		if err := rows.Scan(&xmax, &xip, &timeline, &seq, &id, &s.Topic, &s.Offset, &s.Kind, &s.Tag, &s.Retain, &member, &s.Data); err != nil {
+			return err
+		}
+		if f.timeline != "" && f.timeline != timeline {
+			return errLost
+		}
+		f.timeline, highest = timeline, max(highest, seq)
+		if id == 0 || int64(s.Offset) <= f.partial[id] {
+			continue
+		}
+		s.Epoch, s.Retained = epoch(id, timeline), f.xmax == 0
+		if s.Kind != topic.Published {
+			s.Member, s.Data = topic.Member{ID: string(member), Info: s.Data}, nil
+		}
+		if f.xmax > 0 {
+			if f.partial == nil {
+				f.partial = map[int64]int64{}
+			}
+			f.partial[id] = int64(s.Offset)
+		}
+		if chunk, bytes = append(chunk, s), bytes+len(s.Data); len(chunk) == chunkMessages || bytes > chunkBytes {
+			deliver()
+		}
+	}
+	err = rows.Err()
+	if len(chunk) > 0 || err == nil && !f.begun {
+		deliver()
+	}
+	if err == nil {
+		f.xmax, f.xip, f.seq, f.partial = xmax, xip, highest, nil
+		f.e.polls.end(number)
+	}
+	return err
+}
+
+// polls are the polls of Feed, for calls of History that wait for one.
+type polls struct {
+	mu           sync.Mutex
+	begun, ended uint64
+	asked        bool          // a call waits for the next one
+	ask          func()        // begins it; nil: it is not waited for
+	changed      chan struct{} // closed when one has ended
+}
+
+func (p *polls) begin() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun++
+	p.asked = false
+	return p.begun
+}
+
+func (p *polls) end(number uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = number
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// wanted waits until the next poll is to begin: after a hint, a while, or because a call waits for it. It returns false if the
+// connection is lost.
+func (p *polls) wanted(ctx context.Context, conn *pgx.Conn) bool {
+	wait, cancel := context.WithTimeout(ctx, pollPause)
+	defer cancel()
+	p.mu.Lock()
+	if p.ask = cancel; p.asked {
+		cancel()
+	}
+	p.mu.Unlock()
+	_, err := conn.WaitForNotification(wait)
+	return err == nil || wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed()
+}
+
+// pass waits until a poll has delivered that has begun since.
+func (p *polls) pass(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for number := p.begun + 1; p.ended < number; {
+		p.asked = true
+		if p.ask != nil {
+			p.ask()
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/internal/testing/pgserver"
+	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/topic"
+	"github.com/daimon-go/daimon/topic/postgres"
+)
+
+// database is that of this run of the tests: other packages may share the server.
+var database = fmt.Sprint("topics_", os.Getpid())
+
+// shared is the server, which the first test asks for, with the database.
+var shared = sync.OnceValues(func() (*pgserver.Server, error) {
+	s, err := pgserver.Shared()
+	if err != nil {
+		return nil, err
+	}
+	running.Store(s)
+	_, err = s.Create(database)
+	return s, err
+})
+
+var running atomic.Pointer[pgserver.Server]
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if s := running.Load(); s != nil {
+		if err := s.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// server returns the shared server.
+func server(t testing.TB) *pgserver.Server {
+	t.Helper()
+	tier.Need(t, tier.Full, "starts PostgreSQL")
+	tier.Tool(t, "initdb")
+	s, err := shared()
+	require.NoError(t, err)
+	return s
+}
+
+var schemas atomic.Int64
+
+// newSchema returns the name of a schema of one's own.
+func newSchema() string { return fmt.Sprintf(`its %d`, schemas.Add(1)) }
+
+// machine is an Engine and what Feed has delivered.
+type machine struct {
+	*postgres.Engine
+	t   testing.TB
+	ctx context.Context
+	fed chan topic.Stored
+}
+
+func open(t testing.TB, schema string, rules ...topic.Rule) *machine {
+	t.Helper()
+	e, err := postgres.Open(t.Context(), server(t).Socket(database), postgres.Options{Schema: schema})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &machine{e, t, ctx, make(chan topic.Stored, 1<<16)}
+	begun := make(chan struct{})
+	var once sync.Once
+	var all sync.WaitGroup
+	all.Go(func() {
+		_ = e.Feed(ctx, rules, func(messages []topic.Stored) {
+			once.Do(func() { close(begun) })
+			for _, s := range messages {
+				m.fed <- s
+			}
+		})
+	})
+	<-begun
+	t.Cleanup(func() {
+		cancel()
+		all.Wait()
+		require.NoError(t, e.Close())
+	})
+	return m
+}
+
+// next returns the next messages that Feed delivers: their topics, offsets and data.
+func (m *machine) next(n int) (all []string) {
+	for range n {
+		s := <-m.fed
+		all = append(all, fmt.Sprintf("%s %d %s", s.Topic, s.Offset, s.Data))
+	}
+	return all
+}
+
+func (m *machine) publish(messages ...string) []topic.Position {
+	var all []topic.Publication
+	for i := 0; i < len(messages); i += 2 {
+		all = append(all, topic.Publication{Topic: messages[i], Data: []byte(messages[i+1])})
+	}
+	at, err := m.Publish(m.ctx, all)
+	require.NoError(m.t, err)
+	return at
+}
