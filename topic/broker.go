@@ -132,20 +132,22 @@ func (b *Broker) publish(p Publication, stored *future.Future[Position]) (at Pos
 	if err := b.check(p); err != nil {
 		return at, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.remote != nil {
-		return at, b.remote.publish(outgoing{p, stored})
-	}
 	m := &Message{Topic: p.Topic, Data: p.Data, Tag: p.Tag}
-	if err := b.route(m); err != nil {
-		return at, err
+	var lanes [8]*lane
+	wake := lanes[:0]
+	b.mu.Lock()
+	if b.remote != nil {
+		err = b.remote.publish(outgoing{p, stored})
+	} else if err = b.route(m); err == nil {
+		if err = b.keep(m, p.Retain); err == nil {
+			wake = b.enqueue(m, wake)
+		}
 	}
-	if err := b.keep(m, p.Retain); err != nil {
-		return at, err
+	b.mu.Unlock()
+	for _, l := range wake { // without the lock: it may be a system call
+		l.waker.Wake()
 	}
-	b.deliver(m)
-	return m.Position, nil
+	return m.Position, err
 }
 
 // PublishWait is Publish for a goroutine that may block, never for the thread of a scheduler: it waits, until ctx ends, while a
@@ -188,13 +190,23 @@ func (b *Broker) route(m *Message) error {
 	return nil
 }
 
-// deliver passes m on to what route has found.
+// deliver passes m on to what route has found, with the lock.
 func (b *Broker) deliver(m *Message) {
+	for _, l := range b.enqueue(m, nil) {
+		l.waker.Wake()
+	}
+}
+
+// enqueue is deliver, and appends the lanes that the caller has to wake.
+func (b *Broker) enqueue(m *Message, wake []*lane) []*lane {
 	b.seq++
 	m.seq = b.seq
 	for _, x := range b.found {
-		x.lane.add(item{to: x, m: m})
+		if x.lane.queue(item{to: x, m: m}) {
+			wake = append(wake, x.lane)
+		}
 	}
+	return wake
 }
 
 // link makes a link of sub to a filter, with the lock.

@@ -66,12 +66,17 @@ func (l *lane) isFull() bool {
 
 // add appends an item, with the lock of the Broker.
 func (l *lane) add(x item) {
-	if l.closed {
-		return
-	}
-	if l.pending = append(l.pending, x); len(l.pending) == 1 {
+	if l.queue(x) {
 		l.waker.Wake()
 	}
+}
+
+// queue appends an item, with the lock of the Broker, and reports whether the caller has to wake the lane.
+func (l *lane) queue(x item) (wake bool) {
+	if !l.closed {
+		l.pending = append(l.pending, x)
+	}
+	return len(l.pending) == 1
 }
 
 // Act implements act.Action.
