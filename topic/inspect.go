@@ -49,7 +49,8 @@ func (x *local) Counts(add func(name string, n uint64)) {
 type loss struct{ dropped, ended uint64 }
 
 var losses = summary.New(func(log *zap.Logger, x loss) {
-	log.Info("subscriptions to topics were too slow", zap.Uint64("messages dropped", x.dropped), zap.Uint64("subscriptions ended", x.ended))
+	log.Info("subscriptions to topics were too slow",
+		zap.Uint64("messages dropped", x.dropped), zap.Uint64("subscriptions ended", x.ended))
 })
 
 // note adds what was lost since the note before to the line in the log.

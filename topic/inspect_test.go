@@ -47,8 +47,8 @@ func TestWhatIsCountedAndLogged(t *testing.T) {
 	stepAll(t, g)
 	clock.Pass(time.Second)
 	stepAll(t, g)
-	require.Equal(t, map[string]uint64{"subscriptions": 4, "waiting": 0, "messages_total": 4, "delivered_total": 9, "dropped_total": 2,
-		"slow_total": 1, "kept": 1, "unstored": 0}, counts())
+	require.Equal(t, map[string]uint64{"subscriptions": 4, "waiting": 0, "messages_total": 4, "delivered_total": 9,
+		"dropped_total": 2, "slow_total": 1, "kept": 1, "unstored": 0}, counts())
 	line := logs.FilterMessage("subscriptions to topics were too slow").All()
 	require.Len(t, line, 1)
 	require.Equal(t, map[string]any{"messages dropped": uint64(2), "subscriptions ended": uint64(1)}, line[0].ContextMap())

@@ -12,8 +12,8 @@ import (
 // ErrTaken says that another claim has a name, or waits for it: see [Names].
 var ErrTaken = errors.New("topic: another has the name")
 
-// Names are names with one owner each, such as identifiers of clients or users, over all schedulers. T is what others find under a
-// name. The zero Names is empty and ready to use. A Names must not be copied. Any goroutine may call its methods; an Owner
+// Names are names with one owner each, such as identifiers of clients or users, over all schedulers. T is what others find under
+// a name. The zero Names is empty and ready to use. A Names must not be copied. Any goroutine may call its methods; an Owner
 // calls them in its turn.
 //
 // A name never has two owners. [Names.TakeOver] tells the present owner, which should end; its successor owns the name when the
@@ -92,8 +92,8 @@ func (n *Names[T]) Lookup(name string) (value T, ok bool) {
 	return value, false
 }
 
-// Acquire returns nil if the claim owns the name. While another one owns it, Acquire returns an act.Blocked. It returns [ErrTaken]
-// if a later claim has come.
+// Acquire returns nil if the claim owns the name, and an act.Blocked while another one owns it. It returns [ErrTaken] if a later
+// claim has come.
 func (c *Claim[T]) Acquire() error {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -103,8 +103,8 @@ func (c *Claim[T]) Acquire() error {
 	return c.lost
 }
 
-// Lost returns an act.Blocked until a later claim comes. Then it returns [ErrTaken], and the Owner should end. The name is its own until
-// then.
+// Lost returns an act.Blocked until a later claim comes. Then it returns [ErrTaken], and the Owner should end: the name is its own
+// until it does.
 func (c *Claim[T]) Lost() error {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -137,8 +137,8 @@ func (c *Claim[T]) AcquireWait(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// Close ends the claim. If it owns the name, the claim that waits for the name gets it. A task or a process need not call Close. Any
-// goroutine.
+// Close ends the claim. If it owns the name, the claim that waits for the name gets it. A task or a process need not call it.
+// Any goroutine.
 func (c *Claim[T]) Close() error {
 	n := c.of
 	n.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/daimon-go/daimon/topic"
 )
 
-// In each row +x is a TakeOver, =x a Register, and -x a Close. What comes of them is the value of Lookup, and each claim with ? if
-// it waits, ! if it was told of another, and . if it was closed before that.
+// In each row +x is a TakeOver, =x a Register, and -x a Close. What comes of them is the value of Lookup, and each claim: with ?
+// if it waits, ! if it was told of another, and . if it was closed before that.
 func TestANameHasOneOwner(t *testing.T) {
 	for ops, want := range map[string]string{
 		"+a":                "a: a",
