@@ -10,6 +10,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/topic"
 )
 
@@ -27,6 +29,7 @@ func (c *counter) count(m *topic.Message) bool {
 	var who, n int
 	if _, err := fmt.Sscan(string(m.Data), &who, &n); err != nil || c.next[who] != n {
 		c.t.Errorf("%q after %v", m.Data, c.next)
+		c.left = 1
 	}
 	c.next[who]++
 	if c.left--; c.left == 0 {
@@ -116,68 +119,85 @@ func TestGoroutinesAndTasks(t *testing.T) {
 
 // TestPublishWait shows that a publisher waits for a scheduler, and not beyond its context.
 func TestPublishWait(t *testing.T) {
-	b, g := topic.New(topic.Config{Pending: 2}), act.NewGroup(act.Config{Schedulers: 1, Threads: act.Stepped})
-	s := g.Schedulers()[0]
-	s.Internals().KeepRunning(1)
-	defer func() { _ = g.Close() }()
-	require.NoError(t, b.Setup(s))
+	b, s := stepped(t, topic.Config{Pending: 1})
 	sub := b.Subscribe(nil, topic.Options{})
-	require.NoError(t, sub.Add("a"))
-	step := func() {
-		_, err := s.Step(10)
-		require.NoError(t, err)
-	}
-	step()
-	p := topic.Publication{Topic: "a"}
-	require.NoError(t, b.Publish(p))
-	require.NoError(t, b.Publish(p))
-	require.Implements(t, (*act.Blocked)(nil), b.Publish(p))
-	require.NoError(t, b.Publish(topic.Publication{Topic: "b"}), "nobody waits for its message")
+	require.NoError(t, sub.Add("a")) // which waits for the scheduler as well
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- b.PublishWait(ctx, p) }()
+	publish := func(ctx context.Context) { ended <- b.PublishWait(ctx, topic.Publication{Topic: "a"}) }
+	go publish(ctx)
 	cancel()
 	servertest.InTime(t, func() { require.ErrorIs(t, <-ended, context.Canceled) })
-	go func() { ended <- b.PublishWait(t.Context(), p) }()
-	step()
+	go publish(t.Context())
+	step(t, s, 10)
 	servertest.InTime(t, func() { require.NoError(t, <-ended) })
-	step()
-	for range 3 {
-		_, err := sub.Take()
-		require.NoError(t, err)
-	}
-	require.NoError(t, sub.Close())
+	step(t, s, 10)
+	_, err := sub.Take()
+	require.NoError(t, err)
+}
+
+// stepped returns a Broker on a scheduler that the test steps, even without a task.
+func stepped(t *testing.T, cfg topic.Config) (*topic.Broker, *act.Scheduler) {
+	b, s := topic.New(cfg), servertest.New(t, act.Config{Threads: act.Stepped}).S
+	s.Internals().KeepRunning(1)
+	require.NoError(t, b.Setup(s))
+	return b, s
+}
+
+func step(t *testing.T, s *act.Scheduler, turns int) {
+	_, err := s.Step(turns)
+	require.NoError(t, err)
 }
 
 // TestATurnIsBounded shows that a turn of a lane goes to a few hundred subscriptions at most.
 func TestATurnIsBounded(t *testing.T) {
 	const subscriptions, messages, bound = 300, 4, 512
-	b, g := topic.New(topic.Config{}), act.NewGroup(act.Config{Schedulers: 1, Threads: act.Stepped})
-	s := g.Schedulers()[0]
-	s.Internals().KeepRunning(1)
-	defer func() { _ = g.Close() }()
-	require.NoError(t, b.Setup(s))
-	var subs []*topic.Subscription
-	for range subscriptions {
-		subs = append(subs, b.Subscribe(nil, topic.Options{}))
-		require.NoError(t, subs[len(subs)-1].Add("a"))
+	b, s := stepped(t, topic.Config{})
+	subs := make([]*topic.Subscription, subscriptions)
+	for i := range subs {
+		subs[i] = b.Subscribe(nil, topic.Options{})
+		require.NoError(t, subs[i].Add("a"))
 	}
-	_, err := s.Step(10)
-	require.NoError(t, err)
+	step(t, s, 10)
 	for range messages {
 		require.NoError(t, b.Publish(topic.Publication{Topic: "a"}))
 	}
 	for all := 0; all < subscriptions*messages; {
-		_, err := s.Step(1)
-		require.NoError(t, err)
+		step(t, s, 1)
 		got := 0
 		for _, sub := range subs {
-			for err = nil; err == nil; got++ {
-				_, err = sub.Take()
+			for m, _ := sub.Take(); m != nil; m, _ = sub.Take() {
+				got++
 			}
-			got--
 		}
 		require.True(t, 0 < got && got <= bound, "%d", got)
 		all += got
+	}
+}
+
+// TestAMessageIsOneAllocation counts the allocations of a message, however many tasks take it.
+func TestAMessageIsOneAllocation(t *testing.T) {
+	tier.NoRace(t, "which allocates")
+	b, s := stepped(t, topic.Config{})
+	for n := range 3 {
+		got := 0
+		p := topic.Publication{Topic: fmt.Sprint("a/", n)}
+		for range n {
+			sub := b.Subscribe(nil, topic.Options{})
+			require.NoError(t, sub.Add(p.Topic))
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				m, err := sub.Take()
+				if m != nil {
+					got++
+				}
+				return listener.Next(t, err)
+			}))
+		}
+		step(t, s, 100)
+		require.EqualValues(t, 1, testing.AllocsPerRun(100, func() {
+			require.NoError(t, b.Publish(p))
+			step(t, s, 100)
+		}))
+		require.Equal(t, 101*n, got)
 	}
 }
