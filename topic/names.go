@@ -103,8 +103,8 @@ func (c *Claim[T]) Acquire() error {
 	return c.lost
 }
 
-// Lost returns an act.Blocked until a later claim comes. Then it returns [ErrTaken], and the Owner should end: the name is its own
-// until it does.
+// Lost returns an act.Blocked until a later claim comes. Then it returns [ErrTaken], and the Owner should end: the name is its
+// own until it does.
 func (c *Claim[T]) Lost() error {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
