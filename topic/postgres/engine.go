@@ -46,9 +46,12 @@ type Engine struct {
 
 	polls polls
 
-	mu      sync.Mutex
-	members map[member][]byte // who is present on this machine, with their Info
-	rules   []topic.Rule      // nil before Feed
+	changing sync.Mutex
+	members  map[member][]byte // who is present on this machine, with their Info
+
+	mu     sync.Mutex
+	rules  []topic.Rule // nil before Feed
+	tidied int64        // the last topic that was looked at
 }
 
 var _ topic.Engine = (*Engine)(nil)
@@ -105,7 +108,7 @@ func (e *Engine) Close() error {
 	e.all.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
-	err := e.leave(ctx, e.machine)
+	err := e.quit(ctx)
 	e.pool.Close()
 	if err != nil {
 		err = fmt.Errorf("postgres: close: %w", err)
@@ -169,11 +172,11 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stays reports whether an error comes again if the call is made again: the data, a constraint, a right, or a table that there is
-// not. The classes are in appendix A of PostgreSQL's documentation.
+// stays reports whether an error comes again if the call is made again: the data, a constraint, a right, a limit, or a table that
+// there is not. The classes are in appendix A of PostgreSQL's documentation.
 func stays(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code[:2] == "22" || e.Code[:2] == "23" || e.Code[:2] == "42" || e.Code[:2] == "3F")
+	return ok && (e.Code[:2] == "22" || e.Code[:2] == "23" || e.Code[:2] == "42" || e.Code[:2] == "54" || e.Code[:2] == "3F")
 }
 
 // hangUp closes a connection. If that takes long, it goes on in the background.

@@ -1,9 +1,11 @@
 package postgres_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/topic"
@@ -49,4 +51,81 @@ func TestPublishIn(t *testing.T) {
 	require.NoError(t, tx.Commit(t.Context()))
 	m.Hint()
 	require.Equal(t, []string{"x 2 in", "y 1 "}, m.next(2))
+}
+
+func change(name string, kind topic.Kind, id string) topic.Change {
+	return topic.Change{Topic: name, Kind: kind, Member: topic.Member{ID: id, Info: []byte(id + "!")}}
+}
+
+func TestPresence(t *testing.T) {
+	t.Parallel()
+	schema := newSchema()
+	a, b := open(t, schema), open(t, schema)
+	says := func(m *machine, changes ...topic.Change) { require.NoError(t, m.Change(t.Context(), changes)) }
+	says(a, change("x", topic.Joined, "eve"), change("x", topic.Joined, "bob"))
+	says(b, change("x", topic.Joined, "eve"))
+	says(a, change("x", topic.Left, "eve"), change("x", topic.Left, "bob"), change("x", topic.Left, "nobody"))
+	want := []string{"$presence/x: eve has joined, eve!", "$presence/x: bob has joined, bob!", "$presence/x: bob has left, bob!"}
+	require.Equal(t, want, a.next(3))
+	members := func() []topic.Member {
+		all, err := a.Members(t.Context(), "x")
+		require.NoError(t, err)
+		return all
+	}
+	require.Equal(t, []topic.Member{{ID: "eve", Info: []byte("eve!")}}, members())
+
+	// b is not seen for long: its members leave. When it is back they join again.
+	says(a, change("y", topic.Joined, "ann"))
+	a.do(`UPDATE daimon_topics.machine SET seen = seen - interval '16 s' WHERE id = $1`, b.Machine())
+	require.NoError(t, a.Upkeep(t.Context()))
+	require.Equal(t, []string{"$presence/y: ann has joined, ann!", "$presence/x: eve has left, eve!"}, a.next(2))
+	require.Empty(t, members())
+	says(b, change("x", topic.Joined, "eve")) // it does not know that it is gone
+	require.NoError(t, b.Upkeep(t.Context()))
+	require.Equal(t, []string{"$presence/x: eve has joined, eve!"}, a.next(1))
+	require.NoError(t, a.Upkeep(t.Context()))
+	require.Len(t, members(), 1)
+}
+
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	m := open(t, newSchema(), topic.Rule{Filter: "kept/#", History: 2, Age: time.Hour})
+	retained := func(name, data string) {
+		_, err := m.Publish(t.Context(), []topic.Publication{{Topic: name, Data: []byte(data), Retain: true}})
+		require.NoError(t, err)
+	}
+	retained("r", "old")
+	retained("r", "new")
+	retained("none", "old")
+	retained("none", "")
+	m.publish("kept/a", "1", "kept/a", "2", "kept/a", "3", "kept/b", "1", "kept/b", "2", "x", "1")
+	age := func(by, what string) {
+		m.do(`UPDATE daimon_topics.message SET at = at - $1::interval WHERE topic IN (SELECT id FROM daimon_topics.topic WHERE name LIKE $2)`, by, what)
+	}
+	left := func() (all []string) {
+		require.NoError(t, m.Upkeep(t.Context()))
+		rows, err := m.Pool().Query(t.Context(), fmt.Sprintf(`SELECT concat_ws(' ', name, number) FROM %[1]q.message AS m JOIN %[1]q.topic AS t ON t.id = m.topic
+			ORDER BY seq`, m.schema))
+		require.NoError(t, err)
+		all, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return all
+	}
+	require.Len(t, left(), 10, "all are kept for a minute")
+	age("2 min", "%")
+	age("1 hour", "kept/b")
+	require.Equal(t, []string{"r 2", "none 2", "kept/a 2", "kept/a 3"}, left())
+	age("1 day", "%")
+	require.Equal(t, []string{"r 2"}, left(), "and nothing says any more that a message is not retained")
+	m.do(`UPDATE daimon_topics.topic SET changed = changed - interval '8 days'`)
+	left()
+	_, last, err := m.History(t.Context(), "r", topic.Rule{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, last.Offset)
+	_, last, err = m.History(t.Context(), "kept/a", topic.Rule{})
+	require.NoError(t, err)
+	require.Zero(t, last.Offset, "it was forgotten")
+
+	late := open(t, m.schema)
+	require.Equal(t, []string{"r 2 new"}, late.next(1))
 }

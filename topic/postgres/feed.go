@@ -11,8 +11,7 @@ import (
 	"github.com/daimon-go/daimon/topic"
 )
 
-// present begins a statement with its snapshot, and columns are what scan reads of each row. There is at least one row, perhaps
-// without a message.
+// present begins a statement with its snapshot. It has at least one row, perhaps without a message. fields are the columns of that.
 const (
 	present = `WITH present AS MATERIALIZED (SELECT pg_current_snapshot() AS s, ` + timeline + ` AS timeline)
 		SELECT pg_snapshot_xmax(s), ARRAY(SELECT pg_snapshot_xip(s)), timeline, `
@@ -143,24 +142,21 @@ func (f *feed) poll(ctx context.Context, sql string, args ...any) (err error) {
 		timer.Reset(attemptTimeout)
 	}
 	for rows.Next() {
-		var s topic.Stored
+		var row fielded
 		var timeline string
-		var seq, id int64
-		var member []byte
-		if err := rows.Scan(&xmax, &xip, &timeline, &seq, &id, &s.Topic, &s.Offset, &s.Kind, &s.Tag, &s.Retain, &member, &s.Data); err != nil {
+		var seq int64
+		if err := rows.Scan(row.targets(&xmax, &xip, &timeline, &seq)...); err != nil {
 			return err
 		}
 		if f.timeline != "" && f.timeline != timeline {
 			return errLost
 		}
 		f.timeline, highest = timeline, max(highest, seq)
+		id, s := row.topic, row.stored(timeline)
 		if id == 0 || int64(s.Offset) <= f.partial[id] {
 			continue
 		}
-		s.Epoch, s.Retained = epoch(id, timeline), f.xmax == 0
-		if s.Kind != topic.Published {
-			s.Member, s.Data = topic.Member{ID: string(member), Info: s.Data}, nil
-		}
+		s.Retained = f.xmax == 0
 		if f.xmax > 0 {
 			if f.partial == nil {
 				f.partial = map[int64]int64{}
@@ -180,6 +176,26 @@ func (f *feed) poll(ctx context.Context, sql string, args ...any) (err error) {
 		f.e.polls.end(number)
 	}
 	return err
+}
+
+// fielded is what a row has in the columns fields.
+type fielded struct {
+	topic  int64
+	s      topic.Stored
+	member []byte
+}
+
+// targets are for Scan, after others.
+func (x *fielded) targets(before ...any) []any {
+	return append(before, &x.topic, &x.s.Topic, &x.s.Offset, &x.s.Kind, &x.s.Tag, &x.s.Retain, &x.member, &x.s.Data)
+}
+
+func (x *fielded) stored(timeline string) topic.Stored {
+	x.s.Epoch = epoch(x.topic, timeline)
+	if x.s.Kind != topic.Published {
+		x.s.Member, x.s.Data = topic.Member{ID: string(x.member), Info: x.s.Data}, nil
+	}
+	return x.s
 }
 
 // polls are the polls of Feed, for calls of History that wait for one.

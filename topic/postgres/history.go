@@ -7,8 +7,7 @@ import (
 	"github.com/daimon-go/daimon/topic"
 )
 
-const history = `SELECT t.id, t.last, ` + timeline + `, coalesce(m.number, 0), coalesce((extract(epoch FROM clock_timestamp() - m.at) * 1000000)::bigint, 0),
-		coalesce(m.tag, 0), coalesce(m.retain, false), coalesce(m.data, '')
+const history = `SELECT t.last, ` + timeline + `, coalesce((extract(epoch FROM clock_timestamp() - m.at) * 1000000)::bigint, 0), ` + fields + `
 	FROM daimon_topics.topic AS t LEFT JOIN daimon_topics.message AS m
 		ON m.topic = t.id AND m.number > t.last - $2 AND m.at > clock_timestamp() - $3::bigint * interval '1 microsecond'
 	WHERE t.name = $1 ORDER BY m.number`
@@ -39,14 +38,14 @@ func (e *Engine) history(ctx context.Context, name string, rule topic.Rule) (mes
 	}
 	defer rows.Close()
 	for rows.Next() {
-		s := topic.Stored{Publication: topic.Publication{Topic: name}}
-		var id, age int64
+		var f fielded
+		var age int64
 		var timeline string
-		if err := rows.Scan(&id, &last.Offset, &timeline, &s.Offset, &age, &s.Tag, &s.Retain, &s.Data); err != nil {
+		if err := rows.Scan(f.targets(&last.Offset, &timeline, &age)...); err != nil {
 			return nil, last, err
 		}
-		last.Epoch = epoch(id, timeline)
-		s.Epoch, s.Age = last.Epoch, time.Duration(age)*time.Microsecond
+		s := f.stored(timeline)
+		last.Epoch, s.Age = s.Epoch, time.Duration(age)*time.Microsecond
 		if n := len(messages); n > 0 && messages[n-1].Offset+1 != s.Offset {
 			messages = nil // the retained one is kept for longer
 		}

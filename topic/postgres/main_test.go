@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,9 +67,10 @@ func newSchema() string { return fmt.Sprintf(`its %d`, schemas.Add(1)) }
 // machine is an Engine and what Feed has delivered.
 type machine struct {
 	*postgres.Engine
-	t   testing.TB
-	ctx context.Context
-	fed chan topic.Stored
+	t      testing.TB
+	schema string
+	ctx    context.Context
+	fed    chan topic.Stored
 }
 
 func open(t testing.TB, schema string, rules ...topic.Rule) *machine {
@@ -76,7 +78,7 @@ func open(t testing.TB, schema string, rules ...topic.Rule) *machine {
 	e, err := postgres.Open(t.Context(), server(t).Socket(database), postgres.Options{Schema: schema})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	m := &machine{e, t, ctx, make(chan topic.Stored, 1<<16)}
+	m := &machine{e, t, schema, ctx, make(chan topic.Stored, 1<<16)}
 	begun := make(chan struct{})
 	var once sync.Once
 	var all sync.WaitGroup
@@ -101,7 +103,14 @@ func open(t testing.TB, schema string, rules ...topic.Rule) *machine {
 func (m *machine) next(n int) (all []string) {
 	for range n {
 		s := <-m.fed
-		all = append(all, fmt.Sprintf("%s %d %s", s.Topic, s.Offset, s.Data))
+		switch s.Kind {
+		case topic.Joined:
+			all = append(all, fmt.Sprintf("%s: %s has joined, %s", s.Topic, s.Member.ID, s.Member.Info))
+		case topic.Left:
+			all = append(all, fmt.Sprintf("%s: %s has left, %s", s.Topic, s.Member.ID, s.Member.Info))
+		default:
+			all = append(all, fmt.Sprintf("%s %d %s", s.Topic, s.Offset, s.Data))
+		}
 	}
 	return all
 }
@@ -114,4 +123,11 @@ func (m *machine) publish(messages ...string) []topic.Position {
 	at, err := m.Publish(m.ctx, all)
 	require.NoError(m.t, err)
 	return at
+}
+
+// do executes SQL, in which daimon_topics is the schema.
+func (m *machine) do(sql string, args ...any) {
+	m.t.Helper()
+	_, err := m.Pool().Exec(m.ctx, strings.ReplaceAll(sql, "daimon_topics", fmt.Sprintf("%q", m.schema)), args...)
+	require.NoError(m.t, err)
 }

@@ -1,0 +1,18 @@
+package postgres
+
+import "context"
+
+// Upkeep does the whole upkeep at once.
+func (e *Engine) Upkeep(ctx context.Context) error {
+	err := e.beat(ctx)
+	if err == nil {
+		err = e.heal(ctx)
+	}
+	if err == nil {
+		err = e.tidy(ctx)
+	}
+	return err
+}
+
+// Machine is the number of e in the table machine.
+func (e *Engine) Machine() int64 { return e.machine }
