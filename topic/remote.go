@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -36,8 +37,8 @@ type remote struct {
 	feeding bool // Feed has begun, so that what is stored comes back
 	storing bool // a task stores
 	queue   []outgoing
-	room    inbox.Room // in queue
-	changes []Change   // to be stored, each member of a topic once
+	room    inbox.Room           // in queue
+	changes map[[2]string]Change // to be stored, by topic and ID
 }
 
 // outgoing is a message that is to be stored.
@@ -110,15 +111,15 @@ func (r *remote) publish(x outgoing) error {
 
 // announce adds a change to what is to be stored, with the lock. Of a member that has come and left meanwhile nothing is said.
 func (b *Broker) announce(c Change) {
-	r := b.remote
-	same := func(x Change) bool { return x.Topic == c.Topic && x.Member.ID == c.Member.ID }
-	if i := slices.IndexFunc(r.changes, same); i >= 0 {
-		was := r.changes[i].Kind
-		if r.changes = slices.Delete(r.changes, i, i+1); was == Joined && c.Kind == Left {
-			return
-		}
+	r, who := b.remote, [2]string{c.Topic, c.Member.ID}
+	if was, ok := r.changes[who]; ok && was.Kind == Joined && c.Kind == Left {
+		delete(r.changes, who)
+		return
 	}
-	r.changes = append(r.changes, c)
+	if r.changes == nil {
+		r.changes = map[[2]string]Change{}
+	}
+	r.changes[who] = c
 	r.wake()
 }
 
@@ -197,7 +198,13 @@ func (r *remote) batch() (batch []outgoing, changes []Change) {
 		bytes += len(r.queue[n].Data)
 		n++
 	}
-	batch, changes = r.queue[:n:n], r.changes
+	batch = r.queue[:n:n]
+	for _, c := range r.changes {
+		changes = append(changes, c)
+	}
+	slices.SortFunc(changes, func(x, y Change) int {
+		return cmp.Or(cmp.Compare(x.Topic, y.Topic), cmp.Compare(x.Member.ID, y.Member.ID))
+	})
 	if r.queue, r.changes = r.queue[n:], nil; len(r.queue) == 0 {
 		r.queue = nil
 	}

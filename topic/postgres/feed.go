@@ -93,7 +93,7 @@ func (f *feed) connect(ctx context.Context) (err error) {
 		return err
 	}
 	// A poll takes as long as the Broker has no room.
-	_, err = f.conn.Exec(ctx, `SET statement_timeout = 0; SET enable_seqscan = off; LISTEN `+pgx.Identifier{f.e.schema}.Sanitize())
+	_, err = f.conn.Exec(ctx, `SET statement_timeout = 0; SET enable_seqscan = off; SET jit = off; LISTEN `+pgx.Identifier{f.e.schema}.Sanitize())
 	if err != nil {
 		hangUp(f.conn)
 	}
