@@ -35,7 +35,8 @@ type Config struct {
 	MaxMessage int
 	// Pending bounds how many messages wait until a scheduler passes them on to its subscriptions. 0 means 65,536.
 	Pending int
-	// Engine connects this Broker with the Brokers of other machines. nil: it is alone.
+	// Engine connects this Broker with the Brokers of other machines. nil: it is alone. With an Engine, names of topics and IDs of
+	// members have at most 1,000 bytes.
 	Engine Engine
 }
 
@@ -168,7 +169,7 @@ func (b *Broker) PublishWait(ctx context.Context, p Publication) error {
 
 func (b *Broker) check(p Publication) error {
 	switch {
-	case !ValidName(p.Topic):
+	case !ValidName(p.Topic) || b.tooLong(p.Topic):
 		return ErrName
 	case len(p.Data) > b.cfg.MaxMessage:
 		return ErrTooLong

@@ -71,8 +71,11 @@ func (b *Broker) shows(sub *Subscription, filter string) *Member {
 // the lock.
 func (b *Broker) join(sub *Subscription, topic string) error {
 	m := b.shows(sub, topic)
-	if m == nil {
+	switch {
+	case m == nil:
 		return nil
+	case b.tooLong(m.ID):
+		return ErrName
 	}
 	r, err := b.record(topic)
 	if err != nil {

@@ -96,6 +96,9 @@ func (b *Broker) Confirm(p Publication) (*future.Future[Position], error) {
 	return stored, nil
 }
 
+// tooLong reports whether an Engine refuses a name, or the ID of a member.
+func (b *Broker) tooLong(name string) bool { return b.remote != nil && len(name) > 1000 }
+
 // publish adds a message to what is to be stored, with the lock.
 func (r *remote) publish(x outgoing) error {
 	switch {
@@ -369,6 +372,9 @@ type waiter struct {
 
 // follow reports whether the record of a topic has what was published after a Position. Else sub waits until it was read.
 func (r *remote) follow(sub *Subscription, topic string, after Position) (ready bool, err error) {
+	if r.b.tooLong(topic) {
+		return false, ErrName
+	}
 	rec, err := r.b.record(topic)
 	if err != nil || rec.answers(after) {
 		return true, err
