@@ -10,6 +10,7 @@ package main
 import (
 	"crypto/tls"
 	"flag"
+	"strings"
 
 	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/httpd"
@@ -20,13 +21,17 @@ import (
 )
 
 func main() {
+	rooms := New()
 	web := flag.String("web", "127.0.0.1:7080", "the `address` of the page; empty: none")
+	flag.Func("peers", "further `addresses` of the page, host:1,host:2, where it connects when this one is gone", func(list string) error {
+		rooms.peers = strings.Split(list, ",")
+		return nil
+	})
 	server := program.Server{Addr: "127.0.0.1:7010", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}},
 	}}
 	server.Parse()
-	rooms := New()
 	services := []program.Service{rooms, server.Listen(server.Addr, rooms.Member)}
 	if *web != "" {
 		site := &httpd.Server{Handler: rooms.Site()}

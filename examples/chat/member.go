@@ -2,6 +2,9 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -10,24 +13,18 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/topic"
 )
 
 const (
 	// maxLine bounds a line, with its end, in bytes. A terminal that sends a longer one is disconnected.
 	maxLine = 1 << 10
-	// maxName bounds the name of a member or a room, in bytes.
-	maxName = 32
-	// maxBehind is how many lines a member may be behind while its connection takes none. Then it is disconnected.
-	maxBehind = 1000
-	// maxHeard is how many lines a member is sent in a turn.
+	// maxName bounds the name of a member or a room, and maxID the identifier of a line, in bytes.
+	maxName, maxID = 32, 32
+	// maxHeard is how many events a member is sent in a turn.
 	maxHeard = 64
-	// maxTries is how often a member tries to enter a room that ends each time.
-	maxTries = 5
 	// burst is how many lines a member may send at once: see Chat.every.
 	burst = 10
-	// farewell is how long the end of the chat waits for a member that does not read.
-	farewell = time.Second
 
 	lobby = "lobby"
 )
@@ -36,169 +33,176 @@ const (
 // is said in the room.
 func (c *Chat) Member(conn *listener.Conn) act.Action {
 	wire := &terminal{conn: conn, lines: listener.Line{Conn: conn, Max: maxLine}}
-	return &member{chat: c, wire: wire, notes: []event{whoAreYou}, seat: &seat{}}
+	return &member{chat: c, wire: wire, notes: []*event{whoAreYou}}
 }
 
 // member is the task of a connection.
 type member struct {
-	chat  *Chat
-	wire  wire
-	name  string        // "": not known yet
-	todo  act.Action    // the work for the last wish; the next one is read when it is done
-	notes []event       // for this member only, still to be told
-	paid  time.Duration // when the wishes so far are paid for: see fast
+	chat *Chat
+	wire wire
+	id   string        // the same for others when the member connects again; "": it has not joined yet
+	name string        // "": not known yet
+	todo act.Action    // the work for the last wish; the next one is read when it is done
+	paid time.Duration // when the wishes so far are paid for: see fast
 
-	left  bool // no more is read
-	until time.Duration
-	timer act.Timer // at until, to which the end of the chat waits
+	notes []*event // for this member only, still to be told
+	held  *event   // the connection has not taken it
+	left  bool     // no more is read
 
-	to    string // the room wanted
-	tries int
-	room  process.Ref[message]
-	seat  *seat
-	heard *line // the last line of the room that was sent; nil: the member is in no room
+	room  string              // "": in none
+	sub   *topic.Subscription // to the topic of the room
+	here  int                 // how many are in the room; of a crowd, when last asked
+	fresh bool                // what was missed has not come yet
 }
 
 // Act sends the member the lines of others, then reads its next wish and grants it.
 func (m *member) Act(t *act.Task) act.Directive {
-	m.seat.bell.Set(t.Waker())
-	heard := m.hear(t)
-	if m.todo == nil && !m.left {
-		if !heard {
-			return act.Wait // a member that does not read is not read from
-		}
-		if d := m.read(t); d != act.Done {
-			return d
-		}
-	}
-	if m.todo != nil {
+	full := m.hear(t)
+	switch {
+	case t.Order() != nil: // package websocket gives it this turn, and no other
+		m.notes = append(m.notes, over)
+		m.end(t)
+		return act.Done
+	case full != nil:
+		return listener.Next(t, full) // a member that does not read is not read from
+	case m.left && m.held == nil && len(m.notes) == 0:
+		m.end(t)
+		return act.Done
+	case m.left:
+		return act.Yield
+	case m.todo != nil:
 		if d := m.todo.Act(t); !d.Finished() {
 			return d
+		} else if m.todo = nil; d == act.Failed {
+			m.leave(t, noWay)
 		}
-		m.done(t)
+		return act.Yield
 	}
-	if m.left && m.todo == nil {
-		for _, e := range m.notes {
-			_ = m.wire.tell(e, false) // as far as there is room
-		}
-		m.wire.end(t)
-		return act.Done
-	}
-	return act.Yield
+	return m.read(t)
 }
 
-// hear sends the member the news. It returns false when the connection takes no more.
-func (m *member) hear(t *act.Task) bool {
+// end sends what there is room for.
+func (m *member) end(t *act.Task) {
+	for _, e := range m.notes {
+		_ = m.wire.tell(e, false)
+	}
+	m.wire.end(t)
+}
+
+// hear sends the member the news. It returns an act.Blocked if the connection takes no more.
+func (m *member) hear(t *act.Task) error {
 	for range maxHeard {
-		if len(m.notes) > 0 {
-			if !m.pass(t, m.wire.tell(m.notes[0], false)) {
-				return false
+		if m.held == nil {
+			if m.held = m.next(t); m.held == nil {
+				return m.pass(t, m.wire.flush())
 			}
-			m.notes = m.notes[1:]
-			continue
 		}
-		var next *line
-		if m.heard != nil {
-			next = m.heard.next.Load()
+		if err := m.pass(t, m.wire.tell(m.held, m.id != "" && m.held.by == m.id)); err != nil {
+			return err
 		}
-		if next == nil {
-			m.notes = nil
-			return m.pass(t, m.wire.flush())
-		}
-		if !m.pass(t, m.wire.tell(next.event, next.by == m.seat)) {
-			return false
-		}
-		if m.heard = next; next.end != 0 {
-			m.expelled(next.end)
-		}
+		m.held = nil
 	}
 	t.Waker().Wake() // there may be more
-	return true
+	return nil
 }
 
-// pass reports whether the connection has taken all bytes. If the member is too far behind, it aborts the
-// connection, which takes everything then.
-func (m *member) pass(t *act.Task, err error) bool {
-	if err == nil {
-		return true
+// pass returns an error of the connection, if it is an act.Blocked. Otherwise the member leaves.
+func (m *member) pass(t *act.Task, err error) error {
+	if _, full := err.(act.Blocked); full || err == nil {
+		return err
 	}
-	if b, ok := err.(act.Blocked); ok && (m.heard == nil || !m.heard.leads(maxBehind)) && !m.late(t) {
-		b.Arm(t)
-		return false
-	}
-	m.wire.abort() // the next read returns an error
-	return true
+	m.leave(t)
+	return nil
 }
 
-// late reports whether the end of the chat waits for this member no longer.
-func (m *member) late(t *act.Task) bool {
-	if t.Order() == nil {
-		return false
+// next returns what the member is told next; nil if that is nothing, and then the task is woken when there is more.
+func (m *member) next(t *act.Task) *event {
+	for {
+		switch {
+		case len(m.notes) > 0:
+			e := m.notes[0]
+			m.notes = m.notes[1:]
+			return e
+		case m.room == "" || m.left:
+			return nil
+		}
+		x, err := m.sub.Take()
+		wait, empty := err.(act.Blocked)
+		switch {
+		case empty && m.fresh:
+			m.fresh = false
+			return ready
+		case empty:
+			wait.Arm(t)
+			return nil
+		case err != nil:
+			m.leave(t, behind)
+		case x.Kind == topic.Followed:
+			m.fresh = true
+			return tell("", news{Type: "follows", Epoch: x.Epoch, Offset: x.Offset, Complete: x.Complete})
+		case x.Kind == topic.Joined || x.Kind == topic.Left:
+			m.count(x)
+		default:
+			if e := told.Of(x); e.page != nil {
+				return e
+			}
+		}
 	}
-	now := t.Scheduler().Now()
-	if m.until == 0 {
-		m.until = now + farewell
-		t.WakeAt(&m.timer, m.until)
-	}
-	return now >= m.until
 }
 
-// expelled is called when the room has ended. Unless the chat ends, the member enters a new room of that name.
-func (m *member) expelled(why end) {
-	m.heard = nil
-	if m.left = m.left || why == chatEnds; !m.left && m.todo == nil { // otherwise todo fails, since the room is gone: see done
-		m.todo = m.join()
+// count takes it that somebody has come or left. Of a crowd the member hears that no more.
+func (m *member) count(x *topic.Message) {
+	if x.Member().ID == m.id {
+		return
 	}
+	if m.here--; x.Kind == topic.Joined {
+		m.here += 2
+	}
+	if m.here <= crowd {
+		m.notes = append(m.notes, told.Of(x))
+		return
+	}
+	m.sub.Remove(presenceOf(m.room))
+	m.notes = append(m.notes, tell("", news{Type: "names", Here: m.here}))
 }
 
-// read reads a wish and takes it. It is also Done if no wish will come any more.
+// read reads a wish and takes it.
 func (m *member) read(t *act.Task) act.Directive {
 	w, err := m.wire.read(m.name != "")
 	_, blocked := err.(act.Blocked)
 	switch {
-	case m.name == "" && t.Order() != nil: // a member in a room is told by the room
-		m.leave(over)
 	case blocked:
 		return listener.Next(t, err)
 	case errors.Is(err, listener.ErrTooLong):
-		m.leave(tooLong)
-	case err != nil: // the end, a reset, or an abort
-		m.leave()
+		m.leave(t, refuse(tooLong))
+	case err != nil: // the end, or a reset
+		m.leave(t)
 	case w.Type != "":
 		m.take(t, w)
 	}
-	return act.Done
+	return act.Yield
 }
 
 // take grants a wish of a member.
 func (m *member) take(t *act.Task, w wish) {
-	m.tries = 0
 	switch {
 	case m.fast(t):
-		m.notes = append(m.notes, tooFast)
+		m.notes = append(m.notes, refuseLine(tooFast, w.ID))
 	case w.Type == "join":
-		name := cmp.Or(short(w.Name), m.name)
-		if name == "" {
-			m.notes = append(m.notes, unnamed)
-			return
-		}
-		m.name, m.to = name, cmp.Or(short(w.Room), m.to, lobby)
-		if m.todo = m.join(); m.heard != nil {
-			m.todo = act.Seq(m.out(), m.todo)
-		}
+		m.join(t, w)
 	case w.Type == "leave":
-		m.leave(bye)
-	case w.Type == "who" && m.name != "":
-		m.todo = m.who()
-	case w.Type == "say" && m.name != "":
-		switch text := printable(w.Text); {
-		case len(text) >= maxLine:
-			m.notes = append(m.notes, tooLong)
-		case text != "":
-			m.todo = m.send(say{m.seat, text})
-		}
+		m.leave(t, bye)
 	case m.name == "":
 		m.notes = append(m.notes, whoAreYou)
+	case w.Type == "who":
+		m.todo = m.who(t)
+	case w.Type == "say":
+		switch text := printable(w.Text); {
+		case len(text) >= maxLine || len(w.ID) > maxID:
+			m.notes = append(m.notes, refuseLine(tooLong, w.ID))
+		case text != "":
+			m.todo = m.say(t, text, w.ID)
+		}
 	default:
 		m.notes = append(m.notes, unclear)
 	}
@@ -214,95 +218,104 @@ func (m *member) fast(t *act.Task) bool {
 	return false
 }
 
-// leave ends the member, after last words to it.
-func (m *member) leave(last ...event) {
-	m.notes = append(m.notes, last...)
-	m.left = true
-	if m.heard != nil {
-		m.todo = m.out()
+// join enters a room, and leaves the present one.
+func (m *member) join(t *act.Task, w wish) {
+	name, room := cmp.Or(short(w.Name), m.name), cmp.Or(short(plain.Replace(w.Room)), m.room, lobby)
+	if name == "" {
+		m.notes = append(m.notes, unnamed)
+		return
 	}
+	m.out(t)
+	m.name = name
+	if m.id == "" {
+		m.id = m.chat.identify(w.Key)
+	}
+	m.sub = m.chat.topics.Subscribe(t, topic.Options{Queue: maxBehind, Overflow: topic.End,
+		Member: topic.Member{ID: m.id, Info: []byte(name)}})
+	_ = m.sub.Add(presenceOf(room)) // before the list is made, so that nobody is missing
+	m.todo = m.chat.members(t, room, func(t *act.Task, here roster) {
+		if here.taken(name, m.id) {
+			m.out(t)
+			m.name = ""
+			m.notes = append(m.notes, tell("* "+name+" is taken in "+room+". Your name?\n", news{Type: "taken", Room: room, Name: name}))
+			return
+		}
+		m.enter(t, room, here, topic.Position{Epoch: w.Epoch, Offset: w.Offset})
+	})
 }
 
-// done is called when todo has finished. If the member is in no room then, todo has failed because the room ended: the
-// member tries again.
-func (m *member) done(t *act.Task) {
-	switch m.todo = nil; {
-	case m.heard != nil || m.left || m.name == "":
-	case t.Order() != nil:
-		m.leave(over)
-	case m.tries == maxTries:
-		m.leave(noWay)
-	default:
-		m.tries++
-		m.todo = m.join()
+// enter follows the topic of a room, in which the member's name is free.
+func (m *member) enter(t *act.Task, room string, here roster, after topic.Position) {
+	if err := m.sub.Follow(topicOf(room), after); err != nil {
+		m.leave(t, noWay)
+		return
 	}
-}
-
-// join enters the room that is wanted: it asks the hall for the process, and the process for admission.
-func (m *member) join() act.Action {
-	fresh := &seat{name: m.name}
-	find := &process.Ask[query, process.Ref[message]]{To: m.chat.hall, Message: m.find}
-	enter := &process.Ask[message, entry]{Message: func(r process.Reply[entry]) message { return enter{fresh, r} }}
-	return act.Seq(
-		find, do(func() { m.seat, m.room, enter.To = fresh, find.Value, find.Value }),
-		enter, do(func() { m.enter(enter.Value) }),
-	)
-}
-
-func (m *member) find(r process.Reply[process.Ref[message]]) query { return find{m.to, m.room, r} }
-
-// enter takes the room's answer. Without another name the member enters no room.
-func (m *member) enter(a entry) {
-	if m.heard = a.after; m.heard == nil {
-		a.welcome = tell("* "+m.name+" is taken in "+m.to+". Your name?\n", news{Type: "taken", Room: m.to, Name: m.name})
-		m.name, m.room = "", process.Ref[message]{}
+	here = here.with(topic.Member{ID: m.id, Info: []byte(m.name)})
+	if m.room, m.here = room, len(here); m.here > crowd {
+		m.sub.Remove(presenceOf(room))
 	}
-	m.notes = append(m.notes, a.welcome)
+	m.notes = append(m.notes, tell("* "+m.name+" has come to "+room+"\n", news{Type: "welcome",
+		Room: room, Name: m.name, By: m.id, Here: len(here), Names: here.names(), Peers: m.chat.peers}))
 }
 
 // out leaves the room.
-func (m *member) out() act.Action {
-	send := m.send(leave{m.seat})
+func (m *member) out(t *act.Task) {
+	if m.sub != nil {
+		t.Release(m.sub)
+		_ = m.sub.Close()
+		m.sub, m.room = nil, ""
+	}
+}
+
+// leave ends the member, after last words to it.
+func (m *member) leave(t *act.Task, last ...*event) {
+	m.out(t)
+	m.notes, m.left = append(m.notes, last...), true
+}
+
+// say publishes a line. It waits while the schedulers have too many messages to pass on.
+func (m *member) say(t *act.Task, text, id string) act.Action {
+	line, err := json.Marshal(news{Type: "said", Name: m.name, Text: text, By: m.id, ID: id, At: t.Scheduler().Clock().Wall().UnixMilli()})
+	if err != nil {
+		panic(err) // strings and a number
+	}
 	return act.Func(func(t *act.Task) act.Directive {
-		if d := send.Act(t); !d.Finished() {
-			return d
+		err := m.chat.topics.Publish(topic.Publication{Topic: topicOf(m.room), Data: line})
+		if wait, ok := err.(act.Blocked); ok {
+			return listener.Next(t, wait)
 		}
-		m.room, m.heard = process.Ref[message]{}, nil
+		if err != nil {
+			m.notes = append(m.notes, refuseLine(notSaid, id))
+		}
 		return act.Done
 	})
 }
 
-func (m *member) who() act.Action {
-	ask := &process.Ask[message, event]{To: m.room, Message: func(r process.Reply[event]) message { return who{r} }}
-	return act.Seq(ask, do(func() { m.notes = append(m.notes, ask.Value) }))
+// who tells the member who is there.
+func (m *member) who(t *act.Task) act.Action {
+	return m.chat.members(t, m.room, func(_ *act.Task, here roster) { m.notes = append(m.notes, here.event(m.room)) })
 }
 
-// send sends to the room. It waits while the mailbox is full.
-func (m *member) send(x message) act.Action {
-	return act.Func(func(t *act.Task) act.Directive {
-		if err := m.room.Send(t, x); err != nil {
-			return listener.Next(t, err)
-		}
-		return act.Done
-	})
-}
-
-// Close leaves the room, if the member has not done so: after a panic or a drop, or because its connection has ended while
-// it waited for the room.
+// Close ends the wait of the work for a wish. The subscription ends with the task.
 func (m *member) Close() error {
 	if x, ok := m.todo.(io.Closer); ok {
-		_ = x.Close()
+		return x.Close()
 	}
-	m.seat.desert()
 	return nil
 }
 
-// do returns an action that calls f, in one turn.
-func do(f func()) act.Action {
-	return act.Func(func(*act.Task) act.Directive {
-		f()
-		return act.Done
-	})
+// identify returns the identifier of the member with a key. The key is a secret of a page, so only that page is the same member
+// again. A terminal has none, and is another member each time.
+func (c *Chat) identify(key string) string {
+	if key == "" {
+		random := make([]byte, 16)
+		if _, err := io.ReadFull(c.random, random); err != nil {
+			panic(err) // never, of crypto/rand
+		}
+		key = string(random)
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
 }
 
 // printable removes what could do harm to a terminal, or to the lines around it on a page: control characters, and those
@@ -327,3 +340,6 @@ func short(name string) string {
 	name = strings.Join(strings.Fields(name), " ")
 	return strings.TrimSpace(strings.ToValidUTF8(name[:min(len(name), maxName)], ""))
 }
+
+// plain removes what has a meaning in the name of a topic.
+var plain = strings.NewReplacer("/", "", "+", "", "#", "")

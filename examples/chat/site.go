@@ -2,7 +2,12 @@ package main
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
@@ -10,19 +15,23 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket"
 )
 
-// maxMessage bounds a message of a page. A line that is too long, but not absurdly so, gets an answer.
-const maxMessage = 16 << 10
+const (
+	// maxMessage bounds a message of a page. A line that is too long, but not absurdly so, gets an answer.
+	maxMessage = 16 << 10
+	// farewell is how long the end of the chat waits for a page that does not read.
+	farewell = time.Second
+)
 
 //go:embed page
 var embedded embed.FS
 
 // policy lets the page load and do only what is its own: no script or style in the text, nothing from elsewhere, and no
 // other page around it.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'%s; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Site is the handler of the web server: it has the page, and the members' connections of WebSocket at /ws. A page from
-// elsewhere may not connect.
+// elsewhere may not connect, but that of a peer.
 func (c *Chat) Site() httpd.Handler {
 	root, err := fs.Sub(embedded, "page")
 	if err != nil {
@@ -31,9 +40,17 @@ func (c *Chat) Site() httpd.Handler {
 	page := &files.Server{FS: root}
 	sockets := &websocket.Server{Handler: c.visitor, Options: websocket.Options{
 		MaxMessage:   maxMessage,
-		Backlog:      -1, // messages for a member wait in the list of its room
+		Backlog:      -1, // messages for a member wait in its subscription
 		CloseTimeout: farewell,
 	}}
+	allowed := strings.Builder{}
+	for _, peer := range c.peers {
+		allowed.WriteString(" ws://" + peer + " wss://" + peer)
+	}
+	if len(c.peers) > 0 {
+		sockets.Origin = c.isOurs
+	}
+	policy := fmt.Sprintf(policy, allowed.String())
 	site := &httpd.Mux{}
 	site.Handle("/ws", sockets.Serve)
 	site.Handle("/{path...}", func(w *httpd.Response, r *httpd.Request) act.Action {
@@ -45,7 +62,13 @@ func (c *Chat) Site() httpd.Handler {
 	return site.Serve
 }
 
+// isOurs reports whether a page is of this process or of one of its peers.
+func (c *Chat) isOurs(r *httpd.Request) bool {
+	u, err := url.Parse(string(r.Header("Origin")))
+	return err == nil && (u.Host == string(r.Host()) || slices.Contains(c.peers, u.Host))
+}
+
 // visitor is the action of a page's connection.
 func (c *Chat) visitor(conn *websocket.Conn, _ *httpd.Request) act.Action {
-	return &member{chat: c, wire: &page{conn}, seat: &seat{}}
+	return &member{chat: c, wire: &page{conn}}
 }

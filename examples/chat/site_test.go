@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/sim/framing"
+	"github.com/daimon-go/daimon/topic"
 )
 
 // window is a page in a browser.
@@ -34,8 +35,11 @@ func (c *chat) enter(name, room string) *window {
 	w := c.window()
 	w.wants(wish{Type: "join", Room: room, Name: name})
 	require.Equal(c.T, "welcome", w.hears().Type)
+	w.hearsOf("ready")
 	return w
 }
+
+// hears returns what comes next, without what each run makes anew.
 
 func (w *window) wants(x wish) {
 	w.t.Helper()
@@ -49,7 +53,14 @@ func (w *window) says(text string) {
 
 func (w *window) hears() news {
 	w.t.Helper()
-	n, err := w.next()
+	n := w.next()
+	n.By, n.At, n.Epoch, n.Offset = "", 0, "", 0
+	return n
+}
+
+func (w *window) next() news {
+	w.t.Helper()
+	n, err := w.visitor.next()
 	require.NoError(w.t, err)
 	return n
 }
@@ -70,10 +81,11 @@ func TestAPageAndATerminalInOneRoom(t *testing.T) {
 	ada := c.window()
 	ada.wants(wish{Type: "join", Name: "Ada", Room: "lobby"})
 	require.Equal(t, news{Type: "welcome", Room: "lobby", Name: "Ada", Here: 1, Names: []string{"Ada"}}, ada.hears())
-	require.Equal(t, news{Type: "came", Name: "Ada", Here: 1}, ada.hears())
+	require.Equal(t, news{Type: "follows", Complete: true}, ada.hears())
+	require.Equal(t, news{Type: "ready"}, ada.hears())
 	ben := c.client("Ben")
 	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n")
-	require.Equal(t, news{Type: "came", Name: "Ben", Here: 2}, ada.hears())
+	require.Equal(t, news{Type: "came", Name: "Ben"}, ada.hears())
 
 	ada.says(" hello ")
 	servertest.Expect(t, ben, "Ada: hello\n")
@@ -88,10 +100,10 @@ func TestAPageAndATerminalInOneRoom(t *testing.T) {
 	servertest.Expect(t, ben, "* Ada has left lobby\n")
 	servertest.Send(t, ben, "/join kitchen\n")
 	servertest.Expect(t, ben, "* Ben has come to kitchen\n")
-	ada.hearsOf("came")
-	require.Equal(t, news{Type: "came", Name: "Ben", Here: 2}, ada.hears())
+	ada.hearsOf("ready")
+	require.Equal(t, news{Type: "came", Name: "Ben"}, ada.hears())
 	servertest.Reset(t, ben)
-	require.Equal(t, news{Type: "left", Name: "Ben", Here: 1}, ada.hears())
+	require.Equal(t, news{Type: "left", Name: "Ben"}, ada.hears())
 
 	cleo, outsider := c.client("Cleo"), c.window() // the outsider is in no room
 	servertest.Expect(t, cleo, "Your name?\n* Cleo has come to lobby\n")
@@ -99,9 +111,9 @@ func TestAPageAndATerminalInOneRoom(t *testing.T) {
 	servertest.Expect(t, cleo, over.text)
 	hearEnd(t, cleo)
 	for _, w := range []*window{ada, outsider} {
-		_, err := w.next()
+		_, err := w.visitor.next()
 		for err == nil {
-			_, err = w.next()
+			_, err = w.visitor.next()
 		}
 		require.Equal(t, closed(1001), err)
 		hearEnd(t, w.Conn)
@@ -113,7 +125,6 @@ func TestAPageAndATerminalInOneRoom(t *testing.T) {
 func TestNamesThatAreTaken(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	ada := c.enter("Ada", "lobby")
-	ada.hearsOf("came")
 	for room, name := range map[string]string{"kitchen": "Ada", "cellar": "ADA", "attic": " a\u200dda \x00"} {
 		other := c.window()
 		other.wants(wish{Type: "join", Name: name, Room: "lobby"})
@@ -134,15 +145,13 @@ func TestNamesThatAreTaken(t *testing.T) {
 	servertest.Expect(t, ben, "* Ada has come to lobby\n")
 	require.NoError(t, ada.Close())
 	require.NoError(t, ben.Close())
-	c.empty()
 	c.end()
 }
 
 func TestWhatAPageMaySend(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
-	const tooLong = "That line is too long."
 	ada := c.window()
-	for text, want := range map[string]event{
+	for text, want := range map[string]*event{
 		`{"type":"say","text":"hello"}`:                      whoAreYou,
 		`{"type":"who"}`:                                     whoAreYou,
 		`{"type":"join","room":"lobby"}`:                     unnamed,
@@ -155,7 +164,7 @@ func TestWhatAPageMaySend(t *testing.T) {
 	n := ada.hears()
 	require.Equal(t, "Adaof the "+strings.Repeat("é", 11), n.Name)
 	require.Equal(t, strings.Repeat("r", maxName), n.Room)
-	ada.hearsOf("came")
+	ada.hearsOf("ready")
 	for _, row := range []struct {
 		name   string
 		opcode int
@@ -178,92 +187,120 @@ func TestWhatAPageMaySend(t *testing.T) {
 	}
 	ada.says(" \t\u202e ") // nothing is left of it
 	require.NoError(t, ada.web.Write(framing.Text, make([]byte, maxMessage+1)))
-	_, err := ada.next()
+	_, err := ada.visitor.next()
 	require.Equal(t, closed(1009), err)
 	require.NoError(t, ada.Close())
-	c.empty()
 	c.end()
 }
 
 // A member that sends too much at once is told so, on a page and on a terminal. The burst is heard.
 func TestTooFast(t *testing.T) {
 	c := startPaced(t, act.Config{Schedulers: 2}, time.Hour)
-	ada := c.window()
-	ada.wants(wish{Type: "join", Name: "Ada"})
-	ada.hearsOf("came")
+	ada := c.enter("Ada", "lobby")
 	for n := range burst {
-		ada.says(fmt.Sprint(n))
+		ada.wants(wish{Type: "say", Text: fmt.Sprint(n), ID: fmt.Sprint("line", n)})
 	}
 	said := 0
 	for range burst {
 		if n := ada.hears(); n.Type == "refused" {
-			require.Equal(t, "You type too fast. Wait a moment, please.", n.Text)
+			require.Equal(t, news{Type: "refused", Text: tooFast, ID: "line9"}, n)
 		} else {
-			require.Equal(t, news{Type: "said", Name: "Ada", Text: fmt.Sprint(said)}, n)
+			require.Equal(t, news{Type: "said", Name: "Ada", Text: fmt.Sprint(said), ID: fmt.Sprint("line", said)}, n)
 			said++
 		}
 	}
 	require.Equal(t, burst-1, said)
 	ben := c.client("Ben")
 	servertest.Send(t, ben, strings.Repeat("x\n", burst))
-	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n"+tooFast.text)
+	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n"+refuse(tooFast).text)
 	require.NoError(t, ada.Close())
 	require.NoError(t, ben.Close())
-	c.empty()
 	c.end()
 }
 
-// What one comes or leaves costs does not grow with the crowd: all hear their number, once in a while.
+// What one comes or leaves costs does not grow with the crowd: from then on who asks hears who is there.
 func TestACrowd(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
-	ada := c.enter("Ada", "lobby")
-	var all []*window
+	all := []*window{c.enter("Ada", "lobby")}
 	for i := range crowd + 4 {
 		all = append(all, c.enter(fmt.Sprint("m", i), "lobby"))
 	}
-	came := 0
-	for n := ada.hears(); ; n = ada.hears() {
-		if n.Type == "came" {
-			came++
-			continue
-		}
-		require.Equal(t, "here", n.Type)
-		require.Empty(t, n.Names)
-		if n.Here == crowd+5 {
-			break
-		}
+	for range crowd - 1 {
+		require.Equal(t, "came", all[0].hears().Type)
 	}
-	require.Equal(t, crowd, came, "and no more")
-	last := all[len(all)-1]
-	last.wants(wish{Type: "who"})
-	n := last.hearsOf("names")
-	require.Equal(t, crowd+5, n.Here)
-	require.Len(t, n.Names, crowd)
+	require.Equal(t, news{Type: "names", Here: crowd + 1}, all[0].hears())
+	for _, w := range []*window{all[0], all[crowd+4]} {
+		w.wants(wish{Type: "who"})
+		n := w.hears()
+		require.Len(t, n.Names, crowd)
+		require.GreaterOrEqual(t, n.Here, crowd+1, "up to a second ago")
+	}
 	ben := c.client("Ben")
 	servertest.Send(t, ben, "/who\n")
-	hearBehind(t, ben, " and 6 more\n")
+	hearBehind(t, ben, " more\n")
 	require.NoError(t, ben.Close())
-	for _, w := range all[:6] {
+	for _, w := range all {
 		require.NoError(t, w.Close())
 	}
-	for n := ada.hears(); ; n = ada.hears() { // when the list is complete again, all get it
-		require.Equal(t, "here", n.Type)
-		if n.Here <= crowd {
-			require.Len(t, n.Names, n.Here)
-			break
+	c.end()
+}
+
+// A page that comes again with its key is the same member, even while its old connection is still there. It gets what it has
+// missed; another page gets all that is kept.
+func TestAPageComesAgain(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	join := wish{Type: "join", Name: "Ada", Room: "lobby", Key: "secret"}
+	old := c.window()
+	old.wants(join)
+	id := old.next().By
+	old.hearsOf("ready")
+	ben := c.client("Ben")
+	servertest.Send(t, ben, "one\ntwo\nthree\n")
+	old.hearsOf("said")
+	two := old.next()
+	require.Equal(t, "two", two.Text)
+
+	for _, row := range []struct {
+		name     string
+		epoch    string
+		offset   uint64
+		complete bool
+		missed   []string
+	}{
+		{"where it was", two.Epoch, two.Offset, true, []string{"three"}},
+		{"nothing missed", two.Epoch, 3, true, nil},
+		{"all that is kept", topic.Earliest.Epoch, 0, true, []string{"one", "two", "three"}},
+		{"the history was lost", "another", 2, false, []string{"one", "two", "three"}},
+		{"nowhere", "", 0, true, nil},
+	} {
+		again := c.window()
+		join.Epoch, join.Offset = row.epoch, row.offset
+		again.wants(join)
+		welcome := again.next()
+		require.Equal(t, id, welcome.By, row.name)
+		require.Equal(t, []string{"Ada", "Ben"}, welcome.Names, row.name)
+		require.Equal(t, news{Type: "follows", Complete: row.complete}, again.hears(), row.name)
+		var missed []string
+		for n := again.hears(); n.Type != "ready"; n = again.hears() {
+			missed = append(missed, n.Text)
 		}
+		require.Equal(t, row.missed, missed, row.name)
+		require.NoError(t, again.Close())
 	}
-	for _, w := range append(all[6:], ada) {
-		require.NoError(t, w.Close())
-	}
-	c.empty()
+	require.NoError(t, old.Close())
+	require.NoError(t, ben.Close())
 	c.end()
 }
 
 func TestSite(t *testing.T) {
-	c := start(t, act.Config{Schedulers: 1})
+	c := start(t, act.Config{Schedulers: 1}, "peer.example:80")
 	_, err := visit(servertest.Dial(t, c.web.Addr()), "http://elsewhere")
 	require.ErrorContains(t, err, "HTTP/1.1 403 ")
+	ada := c.enter("Ada", "lobby") // from localhost
+	require.NoError(t, ada.Close())
+	peer, err := visit(servertest.Dial(t, c.web.Addr()), "https://peer.example:80")
+	require.NoError(t, err)
+	require.NoError(t, peer.Close())
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for path, kind := range map[string]string{"/": "text/html", "/chat.css": "text/css", "/chat.js": "text/javascript", "/icon.svg": "image/svg+xml"} {
 		r, err := client.Get("http://" + c.web.Addr().String() + path)
@@ -273,7 +310,7 @@ func TestSite(t *testing.T) {
 		require.NoError(t, r.Body.Close())
 		require.Equal(t, 200, r.StatusCode, path)
 		require.Contains(t, r.Header.Get("Content-Type"), kind)
-		require.Equal(t, policy, r.Header.Get("Content-Security-Policy"))
+		require.Contains(t, r.Header.Get("Content-Security-Policy"), "connect-src 'self' ws://peer.example:80 wss://peer.example:80;")
 		require.Equal(t, "nosniff", r.Header.Get("X-Content-Type-Options"))
 		require.NotEmpty(t, body)
 	}

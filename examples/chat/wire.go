@@ -15,12 +15,10 @@ type wire interface {
 	read(named bool) (wish, error)
 	// tell sends an event, or nothing of it; then the error is an act.Blocked, or says that the connection has ended. own
 	// reports whether the member itself has said it.
-	tell(e event, own bool) error
+	tell(e *event, own bool) error
 	// flush returns an act.Blocked if the connection has not taken all of the last event.
 	flush() error
-	// abort ends the connection of a member that does not read.
-	abort()
-	// end sends what there is room for. It is called before the member's task is done.
+	// end is called before the member's task is done.
 	end(t *act.Task)
 }
 
@@ -28,16 +26,20 @@ type wire interface {
 type wish struct {
 	// Type is one of
 	//
-	//	join   to enter Room as Name, or as before
-	//	say    to say Text
+	//	join   to enter Room as Name, or as before, and to get what was said after the position Epoch and Offset
+	//	say    to say Text, which is the line ID of this member
 	//	who    to know who is there
 	//	leave  to end the connection
 	//
 	// Anything else is not understood, but for the empty wish, which is none.
-	Type string `json:"type"`
-	Room string `json:"room"`
-	Name string `json:"name"`
-	Text string `json:"text"`
+	Type   string `json:"type"`
+	Room   string `json:"room"`
+	Name   string `json:"name"`
+	Text   string `json:"text"`
+	ID     string `json:"id"`
+	Key    string `json:"key"` // of a join: a secret by which the member is the same when it comes again
+	Epoch  string `json:"epoch"`
+	Offset uint64 `json:"offset"`
 }
 
 // terminal is a connection with the protocol of lines.
@@ -70,7 +72,7 @@ func (x *terminal) read(named bool) (wish, error) {
 }
 
 // tell does not show what the member has typed itself.
-func (x *terminal) tell(e event, own bool) error {
+func (x *terminal) tell(e *event, own bool) error {
 	if err := x.flush(); err != nil || own {
 		return err
 	}
@@ -88,8 +90,6 @@ func (x *terminal) flush() error {
 	return err
 }
 
-func (x *terminal) abort() { x.conn.Abort() }
-
 func (x *terminal) end(*act.Task) { _ = x.flush() }
 
 // page is a connection of WebSocket. Each message is a wish or news, in JSON.
@@ -104,11 +104,9 @@ func (x *page) read(bool) (w wish, err error) {
 }
 
 // tell sends the member's own lines as well: so it knows that they were said, and in which order.
-func (x *page) tell(e event, _ bool) error { return x.conn.Push(e.page) }
+func (x *page) tell(e *event, _ bool) error { return x.conn.Push(e.page) }
 
 func (x *page) flush() error { return nil }
-
-func (x *page) abort() { x.conn.Close(websocket.CodePolicy, "too far behind") }
 
 func (x *page) end(t *act.Task) {
 	if t.Order() != nil {

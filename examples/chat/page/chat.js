@@ -4,7 +4,9 @@ const at = id => document.getElementById(id);
 const log = at("log"), door = at("door"), text = at("text");
 
 const most = 500; // messages that are kept on the page
+const mostPending = 8; // lines that wait to be said; with the join, fewer than the server calls too fast
 const pauses = {first: 500, longest: 30_000}; // before a new connection, in ms
+const asks = 30_000; // how often the page asks who is in a crowd, in ms
 
 let socket = null; // the connection, also while it is being made
 let me = ""; // the name that is wanted
@@ -16,7 +18,13 @@ let patience = 3; // failures until a name that is taken is believed to be anoth
 let retry = 0; // the timer of the next attempt
 let names = new Set();
 let here = 0;
-let last = ""; // what was sent last
+let crowded = false; // nobody is told who comes and leaves
+let addresses = [location.host]; // where the chat is
+let address = 0; // which of them is in use
+const earliest = {epoch: "earliest", offset: 0};
+let place = earliest; // of the last line that has come, in the history of the room
+const pending = new Map(); // lines that the room has not said yet, by id
+const shown = new Set(); // the latest lines on the page, by member and id
 
 const asked = () => {
 	try {
@@ -26,32 +34,40 @@ const asked = () => {
 	}
 };
 
-// remember keeps the name for a reload of this window.
-const remember = name => { try { sessionStorage.setItem("name", name); } catch { /* not allowed: then not */ } };
-const remembered = () => { try { return sessionStorage.getItem("name") ?? ""; } catch { return ""; } };
+// remember keeps the name, and the key, for a reload of this window.
+const remember = (what, value) => { try { sessionStorage.setItem(what, value); } catch { /* not allowed: then not */ } };
+const remembered = what => { try { return sessionStorage.getItem(what) ?? ""; } catch { return ""; } };
+
+const random = bytes => Array.from(crypto.getRandomValues(new Uint8Array(bytes)), b => b.toString(16).padStart(2, "0")).join("");
+
+const key = remembered("key") || random(16); // the server knows this window by it when it comes again
+remember("key", key);
 
 function connect() {
 	clearTimeout(retry);
 	socket?.close();
 	inside = false;
 	state("wait", "Connecting …");
-	const fresh = new WebSocket(new URL("ws", location.href.replace(/^http/, "ws").replace(/[?#].*/, "")));
+	const url = new URL("ws", location.href.replace(/^http/, "ws").replace(/[?#].*/, ""));
+	url.host = addresses[address];
+	const fresh = new WebSocket(url);
 	socket = fresh;
-	fresh.onopen = () => send({type: "join", room, name: me});
+	fresh.onopen = () => send({type: "join", room, name: me, key, ...place});
 	fresh.onmessage = event => fresh === socket && receive(JSON.parse(event.data));
 	fresh.onclose = event => fresh === socket && lost(event.code === 1001);
 }
 
 const send = wish => socket?.readyState === WebSocket.OPEN && (socket.send(JSON.stringify(wish)), true);
 
-// lost is called when the connection has ended, or could not be made. Each attempt waits longer than the one before, and
-// not all pages come back at the same time.
+// lost is called when the connection has ended, or could not be made. The next attempt is at the next address. Each waits longer
+// than the one before, and not all pages come back at the same time.
 function lost(ends) {
 	socket = null;
 	if (inside) {
 		inside = false;
-		note((ends ? "The chat ends." : "The connection is lost.") + " What is said meanwhile will not be shown here.");
+		note(ends ? "The chat ends." : "The connection is lost.");
 	}
+	address = (address + 1) % addresses.length;
 	if (!stays) {
 		state("lost", "Not connected");
 		open(door.hidden ? "The connection has ended." : "There is no connection to the chat. Try again.");
@@ -74,34 +90,44 @@ function receive(news) {
 			turnedAway("Somebody in this room has that name. Choose another one.");
 		}
 		break;
+	case "follows":
+		if (!news.complete && place !== earliest) {
+			note("Some of what was said meanwhile is missing here.");
+		}
+		place = {epoch: news.epoch, offset: news.offset};
+		break;
+	case "ready":
+		for (const [id, words] of pending) {
+			send({type: "say", text: words, id});
+		}
+		break;
 	case "said":
+		place = {epoch: news.epoch, offset: news.offset};
 		say(news);
 		break;
 	case "came":
 	case "left":
-		here = news.here;
 		if (news.type === "came") {
 			names.add(news.name);
 		} else {
 			names.delete(news.name);
 		}
+		here = names.size;
 		if (news.name !== me) {
 			note(news.type === "came" ? " has come" : " has left", news.name);
 		}
 		count();
 		break;
-	case "here":
 	case "names":
 		here = news.here;
-		if (news.names) {
-			names = new Set(news.names);
-		}
+		names = new Set(news.names ?? names);
 		count();
 		break;
 	case "refused":
 		if (inside) {
 			warn(news.text);
-			text.value ||= last;
+			text.value ||= pending.get(news.id) ?? "";
+			pending.delete(news.id);
 			history.replaceState(null, "", "#" + encodeURIComponent(room)); // if it was another room
 		} else {
 			turnedAway(news.text);
@@ -109,9 +135,6 @@ function receive(news) {
 		break;
 	case "notice":
 		note(news.text);
-		break;
-	case "broken":
-		note("The room has broken down. It is opened again.");
 		break;
 	}
 }
@@ -121,13 +144,18 @@ function enter(news) {
 	const again = stays && before === news.room;
 	({room, name: me, here} = news);
 	names = new Set(news.names);
+	crowded = false;
+	addresses = [...new Set([...addresses, ...news.peers ?? []])];
 	inside = stays = true;
 	failures = 0;
 	patience = 9; // more than a minute
-	remember(me);
+	remember("name", me);
 	history.replaceState(null, "", "#" + encodeURIComponent(room));
 	if (!again) {
 		log.replaceChildren();
+		shown.clear();
+		pending.clear();
+		place = earliest;
 	}
 	at("room").textContent = room;
 	document.title = "#" + room + " – chat";
@@ -178,8 +206,19 @@ function element(tag, className, words) {
 	return e;
 }
 
-function say({name, text: words}) {
+function say({name, text: words, by: who, id, at: ms}) {
 	const mine = name === me;
+	if (id) {
+		pending.delete(id);
+		const line = who + " " + id;
+		if (shown.has(line)) { // this page, or another one, has sent it again
+			return;
+		}
+		shown.add(line);
+		if (shown.size > 2 * most) {
+			shown.delete(shown.values().next().value);
+		}
+	}
 	const previous = log.lastElementChild;
 	const item = element("li", "said", "");
 	item.classList.toggle("mine", mine);
@@ -188,9 +227,9 @@ function say({name, text: words}) {
 	const head = element("div", "head", "");
 	const by = element("bdi", "by", name);
 	by.style.setProperty("--hue", hue(name));
-	const now = new Date();
-	const when = element("time", "", now.toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"}));
-	when.dateTime = now.toISOString();
+	const then = new Date(ms);
+	const when = element("time", "", then.toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"}));
+	when.dateTime = then.toISOString();
 	head.append(by, when);
 	const what = element("div", "text", words);
 	what.dir = "auto";
@@ -239,6 +278,7 @@ function hue(name) {
 const wide = matchMedia("(min-width: 40.01rem)");
 
 function count() {
+	crowded ||= here > names.size;
 	at("people").textContent = `${here} here`;
 	at("people").setAttribute("aria-label", `${here} here. Show who`);
 	if (at("here").hidden) {
@@ -267,6 +307,7 @@ door.addEventListener("submit", event => {
 	event.preventDefault();
 	me = at("name").value;
 	room = at("where").value;
+	place = earliest;
 	stays = false;
 	failures = 0;
 	at("refused").textContent = "";
@@ -279,13 +320,15 @@ at("say").addEventListener("submit", event => {
 	if (!words.trim()) {
 		return;
 	}
-	if (!inside || !send({type: "say", text: words})) {
+	if (pending.size === mostPending) {
 		warn("There is no connection at the moment. The message was not sent.");
 		return;
 	}
-	last = words;
+	const id = random(8);
+	pending.set(id, words);
+	const sent = inside && send({type: "say", text: words, id});
 	text.value = "";
-	warn("");
+	warn(sent ? "" : "There is no connection at the moment. The message is sent when there is one.");
 });
 
 at("people").addEventListener("click", () => show(at("here").hidden));
@@ -305,15 +348,18 @@ addEventListener("keydown", event => {
 });
 addEventListener("hashchange", () => {
 	if (inside && asked() !== room) {
-		send({type: "join", room: asked()});
+		send({type: "join", room: asked(), ...earliest});
 	} else {
+		place = earliest;
 		at("where").value = room = asked();
 	}
 });
 addEventListener("online", () => stays && !socket && connect());
 
+setInterval(() => inside && crowded && send({type: "who"}), asks);
+
 at("where").value = room = asked();
-at("name").value = me = remembered();
+at("name").value = me = remembered("name");
 if (me) { // a reload: the old connection may still have the name
 	stays = true;
 	connect();
