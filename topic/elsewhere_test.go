@@ -1,6 +1,7 @@
 package topic_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,5 +65,19 @@ func TestAnotherSchedulerTakesOver(t *testing.T) {
 	require.ErrorIs(t, sub.Err(), topic.ErrSlow)
 	takes(1)
 	require.Equal(t, "01234"+topic.ErrSlow.Error(), got)
+	require.NoError(t, g.Close())
+}
+
+func TestFiltersAreBounded(t *testing.T) {
+	b, g := topic.New(topic.Config{}), act.NewGroup(act.Config{Schedulers: 1, Threads: act.Stepped})
+	require.NoError(t, b.Setup(g.Schedulers()[0]))
+	sub := b.Subscribe(nil, topic.Options{})
+	for n := range topic.MaxFilters {
+		require.NoError(t, sub.Add(strconv.Itoa(n)))
+	}
+	require.ErrorIs(t, sub.Add("+"), topic.ErrFilters)
+	require.NoError(t, sub.Add("7"), "which it has")
+	require.True(t, sub.Remove("7"))
+	require.NoError(t, sub.Add("+"))
 	require.NoError(t, g.Close())
 }

@@ -11,7 +11,12 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
+// MaxFilters bounds the filters and followed topics of a subscription.
+const MaxFilters = 4096
+
 var (
+	// ErrFilters is returned by Add and Follow for a subscription that has [MaxFilters] filters.
+	ErrFilters = errors.New("topic: the subscription has too many filters")
 	// ErrSlow is returned by Take when the subscription has ended because its queue was full: see [End].
 	ErrSlow = errors.New("topic: the subscription has ended: its owner is too slow")
 	// ErrClosed is returned by the methods of a Subscription or a Claim that was closed.
@@ -153,6 +158,9 @@ func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, erro
 	}
 	k := sub.link(filter)
 	if k == nil {
+		if sub.full() {
+			return ErrFilters
+		}
 		if err := b.join(sub, filter); err != nil {
 			return err
 		}
@@ -194,6 +202,13 @@ func (sub *Subscription) link(filter string) *link {
 		}
 	}
 	return nil
+}
+
+// full reports whether there are MaxFilters links after the first one, which counts even if it has ended.
+func (sub *Subscription) full() bool {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return sub.extra != nil && len(sub.extra.links) >= MaxFilters-1
 }
 
 // Close ends the subscription, and drops what is in its queue. Only a goroutine needs it: see [Owner].
