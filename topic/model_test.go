@@ -93,6 +93,7 @@ type sub struct {
 	index    int // of the scheduler
 	late     bool
 	ends     bool // the task, in its next turn
+	task     *act.Task
 	wake     func()
 	got      []said
 	gotErr   error
@@ -220,6 +221,7 @@ func (k *sub) turn(x *model, t *act.Task) act.Directive {
 	if k.Subscription == nil {
 		k.Subscription = x.b.Subscribe(t, topic.Options{Queue: k.limit, Overflow: k.overflow})
 	}
+	k.task = t
 	if k.wake = t.Waker().Remote(); k.ends {
 		return act.Done
 	}
@@ -275,6 +277,7 @@ func (x *model) change(k *sub) {
 			k.wake()
 		} else {
 			require.NoError(x.t, k.Close())
+			require.False(x.t, k.task.Release(k.Subscription), "its task keeps what is closed")
 		}
 		k.finish(x, cmp.Or(k.err, topic.ErrClosed))
 		x.step(k.index)

@@ -64,6 +64,7 @@ type Subscription struct {
 	waker   act.Waker // of a task on the lane's scheduler; a task on another one has extra.remote
 	first   link
 	extra   *extra
+	task    *act.Task // its owner; nil: another one
 }
 
 // extra is what few subscriptions have.
@@ -107,6 +108,7 @@ func (b *Broker) Subscribe(owner Owner, o Options) *Subscription {
 		panic("topic: the Group of the owner does not have the Broker: see Broker.Setup")
 	}
 	sub.lane = b.lanes[s.Index()]
+	sub.task, _ = owner.(*act.Task)
 	owner.Own(sub)
 	return sub
 }
@@ -211,9 +213,13 @@ func (sub *Subscription) full() bool {
 	return sub.extra != nil && len(sub.extra.links) >= MaxFilters-1
 }
 
-// Close ends the subscription, and drops what is in its queue. Only a goroutine needs it: see [Owner].
+// Close ends the subscription, and drops what is in its queue. A goroutine needs it, and a task that subscribes again after
+// [ErrSlow]: until then the task keeps the subscription that has ended. See [Owner].
 func (sub *Subscription) Close() error {
 	sub.end(ErrClosed)
+	if sub.task != nil {
+		sub.task.Release(sub)
+	}
 	return nil
 }
 
