@@ -9,6 +9,7 @@ require (
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
 	github.com/coder/websocket v1.8.15
 	github.com/daimon-go/daimon v0.0.0
+	github.com/daimon-go/daimon/topic/postgres v0.0.0
 	github.com/gobwas/ws v1.5.0
 	github.com/gorilla/websocket v1.5.3
 	github.com/jackc/pgx/v5 v5.12.0
@@ -87,3 +88,5 @@ require (
 )
 
 replace github.com/daimon-go/daimon/stage/postgres => ../stage/postgres
+
+replace github.com/daimon-go/daimon/topic/postgres => ../topic/postgres

@@ -28,6 +28,7 @@ func TestEachProgramRuns(t *testing.T) {
 		{"http", "-pairs 1 -conns 10 -requests 500 -max 0.001", 1, "is above 0.001"},
 		{"http2", "-pairs 1 -scale 0.001 -rows get,upload-tls,rpc,waiting -servers native,net/http,control,nethttp,inline,nginx,grpc-go", 0, "native/net/http"},
 		{"idle", "-strategies interrupt,busy -rounds 1 -rest 20ms -scale 0.0005", 0, "| interrupt | "},
+		{"machines", "-runs 1 -last 200ms -rate 100 -topics 2", 0, "daimon"},
 		{"nethttp", "-pairs 1 -scale 0.001 -apart=false -rows small1,file1m-tls,stream,upload-chunked,proxy", 0, "| proxy | "},
 		{"process", "-pairs 1 -scale 0.001", 0, "hand-off"},
 		{"process", "-rows nothing", 1, "-rows takes some of hand-off,"},

@@ -35,9 +35,11 @@ type ratio struct {
 }
 
 var (
-	brokers = []column{{"daimon", "daimon", 2}, {"bare", "bare", 2}, {"control", "bare", 2}, {"mosquitto", "mosquitto", 2}, {"mochi", "mochi", 2}}
-	ratios  = []ratio{{"daimon", "bare", 1.3}, {"control", "bare", 0}, {"daimon", "mosquitto", 0.35}, {"daimon", "mochi", 0.35}}
-	rows    = []row{
+	brokers = []column{{"mqtt", "mqtt", 2}, {"daimon", "daimon", 2}, {"bare", "bare", 2}, {"control", "bare", 2},
+		{"mosquitto", "mosquitto", 2}, {"mochi", "mochi", 2}}
+	ratios = []ratio{{"mqtt", "bare", 1.3}, {"daimon", "bare", 1.3}, {"control", "bare", 0}, {"mqtt", "mosquitto", 0.35},
+		{"daimon", "mosquitto", 0.35}, {"daimon", "mochi", 0.35}}
+	rows = []row{
 		{name: "one", burst: 1, servers: brokers, ratios: ratios},
 		{name: "burst", burst: 20, servers: brokers, ratios: ratios},
 		{name: "pairs", burst: 1, apart: true, servers: []column{{"two", "daimon", 2}, {"one", "daimon", 1}, {"control", "daimon", 1}},
@@ -56,14 +58,19 @@ func (r row) compile(out io.Writer, dir string) (servers []*server.Process, err 
 	}
 	for _, c := range r.servers {
 		s := &server.Process{Name: c.name, Reactors: c.reactors}
-		if c.program != "mosquitto" {
-			s.Program, err = b.Go("topics/" + c.program)
-		} else if _, missing := exec.LookPath("/usr/sbin/mosquitto"); missing != nil {
-			fmt.Fprintf(out, "mosquitto is left out: %v (Debian: apt-get install mosquitto)\n", missing)
-			continue
-		} else {
+		switch c.program {
+		case "mqtt":
+			s.Flags = []string{"-web", ""}
+			s.Program, err = b.Daimon("examples/mqtt")
+		case "mosquitto":
+			if _, missing := exec.LookPath("/usr/sbin/mosquitto"); missing != nil {
+				fmt.Fprintf(out, "mosquitto is left out: %v (Debian: apt-get install mosquitto)\n", missing)
+				continue
+			}
 			s.Program = filepath.Join(dir, c.program)
 			err = os.WriteFile(s.Program, script, 0o700)
+		default:
+			s.Program, err = b.Go("topics/" + c.program)
 		}
 		if err != nil {
 			return nil, err

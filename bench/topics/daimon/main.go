@@ -4,20 +4,34 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
+	"log"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/topic"
+	"github.com/daimon-go/daimon/topic/postgres"
 )
 
-var broker = topic.New(topic.Config{})
+var broker *topic.Broker
 
 func main() {
+	dsn := flag.String("dsn", "", "share topics with other machines in this `database`")
 	s := program.Server{Addr: "127.0.0.1:1883"}
 	s.Parse()
+	var cfg topic.Config
+	if *dsn != "" {
+		engine, err := postgres.Open(context.Background(), *dsn, postgres.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		cfg = topic.Config{Engine: engine, Rules: []topic.Rule{{Filter: "#", History: 1000}}}
+	}
+	broker = topic.New(cfg)
 	s.Run(broker, s.Listen(s.Addr, func(c *listener.Conn) act.Action { return &session{Conn: c} }))
 }
 
@@ -81,7 +95,7 @@ func (x *session) packet(t *act.Task) error {
 	case 1: // CONNECT
 		err = x.Push([]byte{0x20, 2, 0, 0})
 	case 8: // SUBSCRIBE
-		x.sub = broker.Subscribe(t, topic.Options{})
+		x.sub = broker.Subscribe(t, topic.Options{Queue: 1 << 14})
 		if err = x.sub.Add(string(body[4 : len(body)-1])); err == nil {
 			err = x.Push([]byte{0x90, 3, body[0], body[1], 0})
 		}
