@@ -3,12 +3,16 @@ package topic_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/topic"
 )
@@ -199,4 +203,31 @@ func stepAll(t *testing.T, g *act.Group) {
 			turns += n
 		}
 	}
+}
+
+// In the goroutines' own order, whatever it is.
+func TestGoroutinesTakeANameOverFromEachOther(t *testing.T) {
+	var names topic.Names[int]
+	var owners atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				c := names.TakeOver(nil, "name", 0)
+				if _, err := c.AcquireWait(context.Background()); err == nil {
+					if owners.Add(1) != 1 {
+						t.Error("two owners")
+					}
+					runtime.Gosched()
+					owners.Add(-1)
+				} else if err != topic.ErrTaken {
+					t.Error(err)
+				}
+				_ = c.Close()
+			}
+		})
+	}
+	servertest.InTime(t, all.Wait)
+	_, owned := names.Lookup("name")
+	require.False(t, owned)
 }
