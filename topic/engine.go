@@ -19,8 +19,9 @@ type Engine interface {
 	// History returns the latest messages of a topic that its Rule keeps, without a gap, and the Position of the last message
 	// of the topic: an offset of 0 if there was none. It returns after Feed has delivered everything up to that Position.
 	History(ctx context.Context, topic string, rule Rule) (messages []Stored, last Position, err error)
-	// Change says who has come to topics on this machine, and who has left. In the topic "$presence/" and the name, Feed delivers
-	// a Joined when the first machine has a Member, and a Left when no machine has it any more, or all that had it have died.
+	// Change says who has come to topics on this machine, and who has left. The Joined of a Member that is there already changes
+	// its Info, and the Left of one that is not there does nothing. In the topic "$presence/" and the name, Feed delivers a
+	// Joined when the first machine has a Member, and a Left when no machine has it any more, or all that had it have died.
 	Change(ctx context.Context, changes []Change) error
 	// Members returns who is present in a topic, on all machines.
 	Members(ctx context.Context, topic string) ([]Member, error)

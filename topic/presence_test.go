@@ -79,3 +79,44 @@ func TestPresence(t *testing.T) {
 	}
 	require.NoError(t, g.Close())
 }
+
+// What was broken: a member that left, came and left, before the first of that was stored, stayed present on other machines.
+func TestMembersWithAnEngine(t *testing.T) {
+	m := newMachine(t, topic.Config{})
+	deliver := <-m.deliver
+	ann, watch := topic.Member{ID: "ann"}, m.b.Subscribe(nil, topic.Options{})
+	sub := m.b.Subscribe(nil, topic.Options{Member: ann})
+	require.NoError(t, watch.Add("$presence/p"))
+	require.NoError(t, sub.Add("p"))
+	m.step()
+	require.Empty(t, m.changed, "it would not come back")
+	deliver(nil)
+	m.step()
+	sub.Remove("p")
+	require.NoError(t, sub.Add("p"))
+	require.NoError(t, sub.Close())
+	m.step()
+	require.Equal(t, [][]topic.Change{{{Topic: "p", Kind: topic.Joined, Member: ann}},
+		{{Topic: "p", Kind: topic.Left, Member: ann}}}, m.changed)
+	_, err := watch.Take()
+	require.Implements(t, (*act.Blocked)(nil), err, "it comes from the Engine")
+	left := topic.Publication{Topic: "$presence/p"}
+	deliver([]topic.Stored{{Publication: left, Position: m.at("a1"), Kind: topic.Left, Member: ann}})
+	m.step()
+	got, err := watch.Take()
+	require.NoError(t, err)
+	require.Equal(t, topic.Left, got.Kind)
+	require.Equal(t, ann, got.Member())
+
+	m.members = []topic.Member{{ID: "z"}, {ID: "a"}}
+	f := m.b.Members("p")
+	m.reads.run()
+	all, err := f.Value()
+	require.NoError(t, err)
+	require.Equal(t, []topic.Member{{ID: "a"}, {ID: "z"}}, all)
+	m.err = act.ErrClosed
+	f = m.b.Members("p")
+	m.reads.run()
+	_, err = f.Value()
+	require.ErrorIs(t, err, m.err)
+}

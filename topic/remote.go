@@ -112,17 +112,13 @@ func (r *remote) publish(x outgoing) error {
 	return nil
 }
 
-// announce adds a change to what is to be stored, with the lock. Of a member that has come and left meanwhile nothing is said.
+// announce adds a change to what is to be stored, with the lock. Only the last one of a member is stored.
 func (b *Broker) announce(c Change) {
-	r, who := b.remote, [2]string{c.Topic, c.Member.ID}
-	if was, ok := r.changes[who]; ok && was.Kind == Joined && c.Kind == Left {
-		delete(r.changes, who)
-		return
-	}
+	r := b.remote
 	if r.changes == nil {
 		r.changes = map[[2]string]Change{}
 	}
-	r.changes[who] = c
+	r.changes[[2]string{c.Topic, c.Member.ID}] = c
 	r.wake()
 }
 

@@ -30,6 +30,7 @@ type machine struct {
 
 	published [][]topic.Publication
 	changed   [][]topic.Change
+	members   []topic.Member
 	history   []topic.Stored
 	last      topic.Position
 	read      int    // how often
@@ -67,7 +68,7 @@ func (apart) Execute(f func()) { go f() }
 
 func newMachine(t *testing.T, cfg topic.Config) *machine {
 	m := &machine{t: t, deliver: make(chan func([]topic.Stored)), lost: make(chan error)}
-	cfg.Engine, cfg.Rules = m, []topic.Rule{{Filter: "h", History: 3}}
+	cfg.Engine, cfg.Rules = m, []topic.Rule{{Filter: "h", History: 3}, {Filter: "p", Presence: true}}
 	m.b = topic.New(cfg)
 	m.g = act.NewGroup(act.Config{
 		Schedulers: 2, Threads: act.Stepped, Clock: &servertest.Clock{}, Executor: &executors{&m.stores, &m.reads, apart{}}, Logger: zap.NewNop(),
@@ -117,7 +118,7 @@ func (m *machine) Change(_ context.Context, changes []topic.Change) error {
 	return m.err
 }
 
-func (m *machine) Members(context.Context, string) ([]topic.Member, error) { return nil, m.err }
+func (m *machine) Members(context.Context, string) ([]topic.Member, error) { return m.members, m.err }
 
 // step runs the schedulers until they have nothing to do, and what they have stored.
 func (m *machine) step() {
