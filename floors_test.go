@@ -185,7 +185,7 @@ const floors = `
 	                  crypto/tls flag go.uber.org/zap net/url os syscall time
 	examples/httpd          act admission httpd httpd/accesslog httpd/files inspect listener program proxyproto secure
 	                  crypto/tls flag io/fs
-	examples/mqtt           act admission httpd httpd/websocket inspect internal/cli listener program proxyproto secure topic
+	examples/mqtt           act admission httpd httpd/websocket inspect listener program proxyproto secure topic
 	                  crypto/tls encoding/binary flag go.uber.org/zap time
 	examples/proxy/proxy    act listener proxyproto time
 	examples/proxy          admission examples/proxy/proxy inspect internal/cli listener program proxyproto secure

@@ -1,180 +1,188 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
-	"math"
+	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/topic"
 )
 
 const (
 	greeting = 10 * time.Second // until the CONNECT
+	forever  = 1 << 62          // no sum overflows
 	batch    = 64               // packets that are read, or sent, in a turn
+	window   = 64               // messages that are sent and not acknowledged
 )
 
-var (
-	errSilent = errors.New("the client has sent nothing for too long")
-	errLeft   = errors.New("the client has left")
-	errOver   = errors.New("the broker ends")
-)
+// wire is a connection. Its methods are as in a listener.Conn.
+type wire interface {
+	Scheduler() *act.Scheduler
+	Peek(n int) ([]byte, error)
+	Discard(n int)
+	Push(p []byte) error
+	share(m *topic.Message) error // pushes a PUBLISH of quality of service 0, which is made once for all clients
+}
 
-// client is the task of a connection. Its stages are greet, enter, serve and leave.
+// stream is a connection of TCP or TLS.
+type stream struct{ *listener.Conn }
+
+var framed = topic.NewFraming(func(m *topic.Message) []byte { return encodePublish(m, 0, false) })
+
+func (x stream) share(m *topic.Message) error { return x.PushShared(framed.Of(m)) }
+
+// socket is a connection of WebSocket. A message need not end where a packet ends [MQTT-6.0.0-2].
+type socket struct {
+	*websocket.Conn
+	rest []byte // unread
+}
+
+var prepared = topic.NewFraming(func(m *topic.Message) *websocket.Prepared {
+	return websocket.Prepare(websocket.Binary, framed.Of(m))
+})
+
+func (x *socket) share(m *topic.Message) error { return x.Conn.Push(prepared.Of(m)) }
+func (x *socket) Push(p []byte) error          { return x.Send(websocket.Binary, p) }
+func (x *socket) Discard(n int)                { x.rest = x.rest[n:] }
+
+func (x *socket) Peek(n int) ([]byte, error) {
+	for len(x.rest) < n {
+		m, err := x.Receive()
+		if err == nil && m.Type != websocket.Binary {
+			err = violation("6.0.0-1")
+		}
+		if err != nil {
+			return x.rest, err
+		}
+		x.rest = append(x.rest, m.Data...)
+	}
+	return x.rest, nil
+}
+
+// client is the task of a connection.
 type client struct {
-	broker  *broker
-	wire    wire
-	stage   func(*client, *act.Task) act.Directive // nil: the last one is done
-	hello   hello
-	claim   *topic.Claim[struct{}] // of the identifier
-	session *session               // nil before it has entered
-	answer  []byte                 // is sent before another packet is read
-	kept    *topic.Message         // of quality of service 0, for which there was no room
-	why     error                  // it leaves
-
-	heard    time.Duration // when the last packet came; 0: this is the first turn
-	patience time.Duration // until the next one; 0: without end
-	last     time.Duration // when it leaves during a shutdown; 0: there is none
+	broker   *broker
+	wire     wire
+	hello    hello
+	claim    *topic.Claim[struct{}] // of the identifier; nil: before the CONNECT
+	session  *session               // nil: before the CONNACK
+	answer   []byte                 // is sent before another packet is read
+	heard    time.Duration          // when the latest packet came
+	patience time.Duration          // until the next one
 	timer    act.Timer
+	left     bool
 }
 
-func (b *broker) client(w wire) act.Action {
-	return &client{broker: b, wire: w, stage: (*client).greet, patience: greeting}
+func newClient(b *broker, w wire) act.Action {
+	return &client{broker: b, wire: w, heard: w.Scheduler().Now(), patience: greeting}
 }
 
-// Act calls the present stage, and then the next one if that is done.
+// Act goes on until the client leaves, and then publishes the will.
 func (c *client) Act(t *act.Task) act.Directive {
-	for {
-		if d := c.stage(c, t); d != act.Done || c.stage == nil {
+	if !c.left {
+		d, err := c.turn(t)
+		if err == nil {
 			return d
 		}
+		t.Scheduler().Logger().Debug("a client leaves", zap.Error(err))
+		c.left = true
 	}
-}
-
-// wait waits with an act.Blocked. With any other error the client leaves.
-func (c *client) wait(t *act.Task, err error) act.Directive {
-	if b, blocked := err.(act.Blocked); blocked {
-		b.Arm(t)
-		return act.Wait
-	}
-	c.why, c.stage = err, (*client).leave
-	return act.Done
-}
-
-// greet reads the CONNECT, and claims the identifier.
-func (c *client) greet(t *act.Task) act.Directive {
-	if err := c.due(t); err != nil {
-		return c.wait(t, err)
-	}
-	p, n, err := c.read()
-	if err == nil && p.kind != connect {
-		err = violation("3.1.0-1")
-	}
-	if err == nil {
-		c.hello, err = decodeConnect(p)
-	}
-	if code, refused := err.(refusal); refused {
-		_ = c.wire.Push([]byte{byte(connack) << 4, 2, 0, byte(code)}) // there is room
-	}
-	if err != nil {
-		return c.wait(t, err)
-	}
-	c.wire.Discard(n)
-	if c.hello.id == "" {
-		c.hello.id = c.broker.name()
-	}
-	c.claim, c.stage = c.broker.names.TakeOver(t, c.hello.id, struct{}{}), (*client).enter
-	return act.Done
-}
-
-// enter waits for the end of an older connection of the client [MQTT-3.1.4-2].
-func (c *client) enter(t *act.Task) act.Directive {
-	if err := c.claim.Acquire(); err != nil {
-		return c.wait(t, err)
-	}
-	present := byte(0)
-	if c.session = c.broker.take(c.hello); c.session != nil {
-		present = 1
-	} else {
-		c.session = newSession(c.broker, t.Scheduler(), c.hello)
-	}
-	t.Own(c.session) // closed before the claim
-	c.answer = []byte{byte(connack) << 4, 2, present, 0}
-	c.heard, c.patience, c.stage = t.Scheduler().Now(), c.hello.keepAlive*3/2, (*client).serve // [MQTT-3.1.2-24]
-	return act.Done
-}
-
-func (c *client) serve(t *act.Task) act.Directive {
-	if err := c.due(t); err != nil {
-		return c.wait(t, err)
-	}
-	d := act.Wait
-	for _, err := range [...]error{c.claim.Lost(), c.receive(t), c.deliver(t)} {
-		if err == nil {
-			d = act.Yield // there may be more
-		} else if c.wait(t, err) == act.Done {
-			return act.Done
-		}
-	}
-	return d
-}
-
-// leave publishes the will, unless the client has left in order [MQTT-3.1.2-10] or the broker ends.
-func (c *client) leave(t *act.Task) act.Directive {
-	if c.session != nil && c.hello.will != nil && c.why != errLeft && c.why != errOver {
-		if b, blocked := c.broker.publish(*c.hello.will).(act.Blocked); blocked {
-			b.Arm(t)
+	if c.session != nil && c.hello.will != nil {
+		if err := c.broker.topics.Publish(*c.hello.will); wait(t, err) != err {
 			return act.Wait
 		}
 	}
-	t.Scheduler().Logger().Debug("a client has left", zap.Error(c.why))
-	c.stage = nil
 	return act.Done
 }
 
-// due returns an error if it is time to leave. Otherwise it sets the timer to that time.
-func (c *client) due(t *act.Task) error {
-	now, at := t.Scheduler().Now(), time.Duration(math.MaxInt64)
-	if c.heard == 0 {
-		c.heard = now
+// wait arms an act.Blocked, and returns any other error.
+func wait(t *act.Task, err error) error {
+	if b, blocked := err.(act.Blocked); blocked {
+		b.Arm(t)
+		return nil
 	}
-	if c.patience > 0 {
-		at = c.heard + c.patience
+	return err
+}
+
+// turn returns an error if the client leaves.
+func (c *client) turn(t *act.Task) (d act.Directive, err error) {
+	switch due := c.heard + c.patience; {
+	case t.Order() != nil:
+		c.hello.will = nil
+		return d, errors.New("the broker ends")
+	case t.Scheduler().Now() >= due:
+		return d, errors.New("the client has sent nothing for too long")
+	case !c.timer.Armed():
+		t.WakeAt(&c.timer, due)
 	}
-	if t.Order() != nil && c.last == 0 {
-		c.last = t.NextLeaveTime()
+	d = act.Wait
+	if c.session == nil {
+		if err = c.enter(t); err != nil {
+			return d, wait(t, err)
+		}
 	}
-	switch {
-	case c.last > 0 && now >= c.last:
-		return errOver
-	case now >= at:
-		return errSilent
-	case c.last > 0:
-		t.WakeAt(&c.timer, min(at, c.last))
-	case c.patience > 0 && !(c.timer.Armed() && c.timer.When() <= at):
-		t.WakeAt(&c.timer, at)
+	for _, err := range [...]error{c.claim.Lost(), c.receive(), c.deliver(t)} {
+		if err == nil {
+			d = act.Yield // there may be more
+		} else if err = wait(t, err); err != nil {
+			return d, err
+		}
 	}
+	return d, nil
+}
+
+// enter reads the CONNECT, waits for the end of an older connection of the client [MQTT-3.1.4-2], and answers.
+func (c *client) enter(t *act.Task) error {
+	if c.claim == nil {
+		p, n, err := c.read()
+		if err == nil {
+			c.hello, err = decodeConnect(p)
+		}
+		if code := refused[err]; code != 0 {
+			_ = c.wire.Push(encodeAck(connack, code)) // there is room
+		}
+		if err != nil {
+			return err
+		}
+		if c.wire.Discard(n); c.hello.id == "" { // [MQTT-3.1.3-6]
+			c.hello.id = fmt.Sprintf("\x00%p", c) // no other client has it, and none can choose it
+		}
+		c.claim = c.broker.names.TakeOver(t, c.hello.id, struct{}{})
+	}
+	if err := c.claim.Acquire(); err != nil {
+		return err
+	}
+	s, present := c.broker.open(t, c.hello)
+	t.Own(s) // closed before the claim
+	c.session, c.answer = s, encodeAck(connack, present<<8)
+	c.heard, c.patience = t.Scheduler().Now(), cmp.Or(c.hello.keepAlive*3/2, forever) // [MQTT-3.1.2-24]
+	c.timer.Stop()
 	return nil
 }
 
 // read returns the next packet, which stays unread, and its length.
 func (c *client) read() (p packet, n int, err error) {
-	for need := 2; ; need = n {
-		in, ended := c.wire.Peek(need)
-		if p, n, err = split(in); err != nil || n <= len(in) {
-			return p, n, err
+	for n = minHeader; ; {
+		in, err := c.wire.Peek(n)
+		if err == nil {
+			p, n, err = split(in)
 		}
-		if ended != nil {
-			return p, n, ended
+		if err != nil || n <= len(in) {
+			return p, n, err
 		}
 	}
 }
 
 // receive handles packets, until an error. A client that takes no answers is not read from.
-func (c *client) receive(t *act.Task) error {
+func (c *client) receive() error {
 	for range batch {
 		if c.answer != nil {
 			if err := c.wire.Push(c.answer); err != nil {
@@ -190,68 +198,126 @@ func (c *client) receive(t *act.Task) error {
 			return err
 		}
 		c.wire.Discard(n)
-		c.heard = t.Scheduler().Now()
+		c.heard = c.wire.Scheduler().Now()
 	}
 	return nil
 }
 
 // handle handles a packet, and makes the answer. After an act.Blocked it is called again.
 func (c *client) handle(p packet) error {
-	switch f := (fields{rest: p.body}); p.kind {
+	switch p.kind {
 	case publish:
 		m, id, err := decodePublish(p)
 		if err == nil {
-			m.Data = bytes.Clone(m.Data)
-			err = c.broker.publish(m)
+			err = c.broker.topics.Publish(m)
 		}
 		if err == nil && id != 0 {
 			c.answer = encodeAck(puback, id)
 		}
 		return err
 	case puback:
+		f := fields{rest: p.body}
 		c.session.landed(f.id())
-		return f.end()
+		return f.err
 	case subscribe, unsubscribe:
-		id, wishes, err := decodeWishes(p)
-		var codes []byte
-		for _, w := range wishes {
+		id, filters, qos, err := decodeFilters(p)
+		for i, filter := range filters {
 			if p.kind == subscribe {
-				codes = append(codes, c.session.subscribe(w))
+				qos[i] = c.session.subscribe(filter, qos[i])
 			} else {
-				c.session.unsubscribe(w)
+				c.session.queues[0].Remove(filter)
+				c.session.queues[1].Remove(filter)
 			}
 		}
-		c.answer = encodeAck(p.kind+1, id, codes...)
+		c.answer = encodeAck(p.kind+1, id, qos...)
 		return err
 	case pingreq:
 		c.answer = []byte{byte(pingresp) << 4, 0}
-		return f.end()
+		return nil
 	case disconnect:
-		return errLeft
+		c.hello.will = nil // [MQTT-3.1.2-10]
+		return io.EOF
 	}
 	return violation("3.1.0-2")
 }
 
-// deliver sends messages, until an error. Flights of an earlier connection come first [MQTT-4.4.0-1].
+// deliver sends messages, until an error. Flights of an earlier connection are the first [MQTT-4.4.0-1].
 func (c *client) deliver(t *act.Task) (err error) {
 	s := c.session
 	for range batch {
-		switch {
-		case s.sent < len(s.flights):
-			f := s.flights[s.sent]
-			if err = c.wire.Push(encodePublish(f.m, f.id, f.again)); err == nil {
-				s.sent++
+		if s.sent == len(s.flights) {
+			err = s.next(t)
+		} else if f := &s.flights[s.sent]; f.id == 0 {
+			if err = c.wire.share(f.m); err == nil {
+				s.flights = s.flights[:s.sent]
 			}
-		case c.kept != nil:
-			if err = c.wire.share(c.kept); err == nil {
-				c.kept = nil
-			}
-		default:
-			c.kept, err = s.next(t)
+		} else if err = c.wire.Push(encodePublish(f.m, f.id, f.again)); err == nil {
+			f.again = true
+			s.sent++
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// session is the state of a client, which may outlive its connection (section 3.1.2.4). One connection at a time uses it.
+type session struct {
+	hello
+	broker *broker
+	// queues has a subscription for each quality of service. A message that filters of both match comes twice [MQTT-3.3.5-1].
+	queues  [2]*topic.Subscription
+	flights []flight // to be acknowledged, in order [MQTT-4.6.0-6]; the last one may be only to be sent
+	sent    int      // of them, on this connection
+	last    uint16   // the latest identifier
+}
+
+// flight is a message that was taken from a queue.
+type flight struct {
+	m     *topic.Message
+	id    uint16 // 0: its quality of service is 0
+	again bool   // it has been sent
+}
+
+// subscribe returns the quality of service that is granted, or 0x80 (section 3.9.3).
+func (s *session) subscribe(filter string, qos byte) byte {
+	qos = min(qos, 1)
+	if s.queues[qos].Add(filter) != nil {
+		return 0x80
+	}
+	s.queues[1-qos].Remove(filter) // which it may have had
+	return qos
+}
+
+func (s *session) end() {
+	for _, q := range s.queues {
+		_ = q.Close() // never fails
+	}
+}
+
+// next adds a message to the flights. If there is none, t will be woken, and the error is an act.Blocked.
+func (s *session) next(t *act.Task) (err error) {
+	var f flight
+	if id := max(s.last+1, 1); len(s.flights) == 0 || id-s.flights[0].id < window { // otherwise an acknowledgement wakes t
+		if f.m, err = s.queues[1].Take(); err == nil && f.m.Tag == 1 {
+			s.last, f.id = id, id
+		}
+		err = wait(t, err)
+	}
+	if f.m == nil && err == nil {
+		f.m, err = s.queues[0].Take()
+	}
+	if err == nil {
+		s.flights = append(s.flights, f)
+	}
+	return err
+}
+
+// landed removes a flight that the client has acknowledged.
+func (s *session) landed(id uint16) {
+	if i := slices.IndexFunc(s.flights[:s.sent], func(f flight) bool { return f.id == id }); i >= 0 {
+		s.flights = slices.Delete(s.flights, i, i+1)
+		s.sent--
+	}
 }

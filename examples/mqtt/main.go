@@ -9,19 +9,15 @@ package main
 
 import (
 	"crypto/tls"
-	"errors"
 	"flag"
 	"slices"
-	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/inspect"
-	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/proxyproto"
@@ -30,88 +26,77 @@ import (
 )
 
 func main() {
-	b := &broker{topics: topic.New(topic.Config{MaxMessage: maxPacket})}
-	web := flag.String("web", "127.0.0.1:8083", "the `address` for WebSocket, at the path /mqtt; empty: none")
-	flag.IntVar(&b.queue, "queue", 1000, "the largest `number` of messages that wait for a client, for each quality of service")
-	flag.IntVar(&b.sessions, "sessions", 10_000, "the largest `number` of sessions of absent clients")
+	web := flag.String("web", "127.0.0.1:8083", "the `address` for WebSocket")
 	server := program.Server{Addr: "127.0.0.1:1883", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"mqtt", "h2", "http/1.1"}}},
 	}}
 	server.Parse()
-	if b.queue < 1 || b.sessions < 0 {
-		cli.Exit("mqtt", errors.New("-queue must be above 0, and -sessions must not be negative"), 2)
-	}
-	plain := server.Listen(server.Addr, func(c *listener.Conn) act.Action { return b.client(stream{c}) })
+	b := newBroker()
+	plain := server.Listen(server.Addr, func(c *listener.Conn) act.Action { return newClient(b, stream{c}) })
 	plain.Limits.Read, plain.Limits.High = maxHeader+maxPacket, maxHeader+maxPacket
-	services := []program.Service{b.topics, plain}
-	if *web != "" {
-		site := &httpd.Server{Handler: b.site()}
-		services = append(services, server.Listen(*web, site.Serve))
-	}
-	server.Run(services...)
+	server.Run(b.topics, plain, server.Listen(*web, b.site().Serve))
 }
 
-// broker is what all clients share.
-type broker struct {
-	queue, sessions int // bounds: see the flags
-	topics          *topic.Broker
-	names           topic.Names[struct{}] // the identifiers of clients that are present
-	nameless        atomic.Uint64         // clients that had none
-
-	mu     sync.Mutex
-	absent []*session // of clients that are absent, the longest absence first
-}
-
-// site is the handler of the web server. Pages of any origin may connect.
-func (b *broker) site() httpd.Handler {
-	handler := func(c *websocket.Conn, _ *httpd.Request) act.Action {
+// site returns the web server. Pages of any origin may connect, at any path.
+func (b *broker) site() *httpd.Server {
+	sockets := &websocket.Server{Origin: func(*httpd.Request) bool { return true }}
+	sockets.Subprotocols, sockets.MaxMessage = []string{"mqtt"}, maxHeader+maxPacket
+	sockets.Handler = func(c *websocket.Conn, _ *httpd.Request) act.Action {
 		if c.Subprotocol() == "" { // [MQTT-6.0.0-3]
 			return nil
 		}
-		return b.client(&socket{conn: c})
+		return newClient(b, &socket{Conn: c})
 	}
-	sockets := &websocket.Server{Handler: handler, Origin: func(*httpd.Request) bool { return true }, Options: websocket.Options{
-		Subprotocols: []string{"mqtt"}, MaxMessage: maxHeader + maxPacket}}
-	site := &httpd.Mux{}
-	site.Handle("/mqtt", sockets.Serve)
-	return site.Serve
+	return &httpd.Server{Handler: sockets.Serve}
 }
 
-// name returns an identifier for a client without one [MQTT-3.1.3-6], which no client can have.
-func (b *broker) name() string { return "\x00" + strconv.FormatUint(b.nameless.Add(1), 10) }
+const (
+	maxQueue  = 1000   // messages that wait for a client, of each quality of service
+	maxAbsent = 10_000 // sessions of absent clients
+)
 
-// publish publishes a message of a client. To topics that begin with $ it goes nowhere (section 4.7.2).
-func (b *broker) publish(m topic.Publication) error {
-	if m.Topic[0] == '$' {
-		return nil
-	}
-	return b.topics.Publish(m)
+// broker is what all clients share.
+type broker struct {
+	topics *topic.Broker
+	names  topic.Names[struct{}] // the identifiers of clients that are present
+	mu     sync.Mutex
+	absent []*session // the longest absence first
 }
 
-// keep keeps the session of a client that is absent from now on. If there are too many, the longest absence ends.
-func (b *broker) keep(s *session) {
+func newBroker() *broker { return &broker{topics: topic.New(topic.Config{MaxMessage: maxPacket})} }
+
+// open returns the session of a client that has come, and 1 if it is not new. A client that is too slow, or absent for too long, loses
+// the oldest messages of quality of service 0. With 1 it loses none without being told: its session ends.
+func (b *broker) open(t *act.Task, h hello) (s *session, present uint16) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.absent = append(b.absent, s); len(b.absent) > b.sessions {
+	if i := slices.IndexFunc(b.absent, func(s *session) bool { return s.id == h.id }); i >= 0 {
+		s = b.absent[i]
+		if b.absent = slices.Delete(b.absent, i, i+1); !h.clean && s.queues[1].Err() == nil {
+			s.sent = 0
+			return s, 1
+		}
+		s.end()
+	}
+	s = &session{hello: h, broker: b}
+	for qos, overflow := range [...]topic.Overflow{topic.DropOldest, topic.End} {
+		s.queues[qos] = b.topics.Subscribe(t, topic.Options{Queue: maxQueue, Overflow: overflow})
+		t.Release(s.queues[qos]) // it may outlive t
+	}
+	return s, 0
+}
+
+// Close is called when the client has gone. If too many clients are absent, the longest absent one loses its session.
+func (s *session) Close() error {
+	b := s.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.clean {
+		s.end()
+	} else if b.absent = append(b.absent, s); len(b.absent) > maxAbsent {
 		b.absent[0].end()
 		b.absent = b.absent[1:]
 	}
-}
-
-// take returns the session of a client that has been absent. It is nil if there is none, or if the client wants another.
-func (b *broker) take(h hello) *session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.absent, func(s *session) bool { return s.id == h.id })
-	if i < 0 {
-		return nil
-	}
-	s := b.absent[i]
-	if b.absent = slices.Delete(b.absent, i, i+1); h.clean || s.queues[1].Err() != nil {
-		s.end()
-		return nil
-	}
-	s.resume()
-	return s
+	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -11,8 +10,8 @@ import (
 )
 
 const (
-	maxPacket = 256 << 10 // bytes of a packet after its fixed header; the standard allows 256 MiB
-	maxHeader = 5         // bytes of a fixed header (section 2.2)
+	minHeader, maxHeader = 2, 5      // bytes of a fixed header (section 2.2)
+	maxPacket            = 256 << 10 // bytes after it; the standard allows 256 MiB
 )
 
 // kind is the type of a packet (section 2.2.1).
@@ -32,12 +31,8 @@ type violation string
 
 func (v violation) Error() string { return "the client has broken MQTT-" + string(v) }
 
-// refusal is the return code of a CONNACK (section 3.2.2.3).
-type refusal byte
-
-const badVersion, badID refusal = 1, 2
-
-func (refusal) Error() string { return "the client is refused" }
+// refused has the return codes of a CONNACK (section 3.2.2.3).
+var refused = map[error]uint16{violation("3.1.2-2"): 1, violation("3.1.3-8"): 2}
 
 // packet is a packet of a client. Its body is lent, as the input is.
 type packet struct {
@@ -46,11 +41,9 @@ type packet struct {
 	body  []byte
 }
 
-// split returns the first packet of the input, and how many bytes it takes. Until they are there it has no body.
+// split returns the first packet of the input, and how many bytes it takes. Until they are there it has no body. The input has at
+// least minHeader bytes.
 func split(in []byte) (p packet, n int, err error) {
-	if len(in) == 0 {
-		return p, 2, nil
-	}
 	p.kind, p.flags = kind(in[0]>>4), in[0]&0xf
 	if want, known := fixed[p.kind]; p.kind != publish && (!known || p.flags != want) {
 		return p, 0, violation("2.2.2-2")
@@ -67,20 +60,18 @@ func split(in []byte) (p packet, n int, err error) {
 	return p, n, err
 }
 
-// fields reads the fields of a body. It keeps the first error.
+// fields reads the fields of a body, and keeps the first error.
 type fields struct {
 	rest []byte
 	err  error
 }
 
-// require sets the error if a rule is broken.
 func (f *fields) require(kept bool, rule violation) {
 	if !kept && f.err == nil {
 		f.err = rule
 	}
 }
 
-// take returns the next n bytes, or as many as there are.
 func (f *fields) take(n int) (taken []byte) {
 	f.require(n <= len(f.rest), "2.2.3")
 	n = min(n, len(f.rest))
@@ -96,7 +87,6 @@ func (f *fields) number(n int) (v uint16) {
 	return v
 }
 
-// id returns the identifier of a packet.
 func (f *fields) id() uint16 {
 	id := f.number(2)
 	f.require(id != 0, "2.3.1-1")
@@ -113,18 +103,11 @@ func (f *fields) text() string {
 	return string(b)
 }
 
-// name returns the name of a topic.
+// name returns the name of a topic to which a client may publish. Topics that begin with $ are the broker's (section 4.7.2).
 func (f *fields) name() string {
 	name := f.text()
-	f.require(name != "", "4.7.3-1")
-	f.require(!strings.ContainsAny(name, "+#"), "3.3.2-2")
+	f.require(topic.ValidName(name) && name[0] != '$', "3.3.2-2")
 	return name
-}
-
-// end returns the error of a body that ends here.
-func (f *fields) end() error {
-	f.require(len(f.rest) == 0, "2.2.3")
-	return f.err
 }
 
 // hello is a CONNECT, without user name and password.
@@ -135,13 +118,12 @@ type hello struct {
 	will      *topic.Publication // nil: none
 }
 
-// decodeConnect reads a CONNECT (section 3.1). The error may be a refusal.
+// decodeConnect reads a CONNECT (section 3.1).
 func decodeConnect(p packet) (h hello, err error) {
 	f := fields{rest: p.body}
+	f.require(p.kind == connect, "3.1.0-1")
 	f.require(f.text() == "MQTT", "3.1.2-1")
-	if level := f.number(1); f.err == nil && level != 4 {
-		return h, badVersion // [MQTT-3.1.2-2]
-	}
+	f.require(f.number(1) == 4, "3.1.2-2")
 	flags := f.number(1)
 	has := func(bit int) bool { return flags>>bit&1 == 1 }
 	will, qos, retain, password, user := has(2), byte(flags>>3&3), has(5), has(6), has(7)
@@ -151,82 +133,68 @@ func decodeConnect(p packet) (h hello, err error) {
 	f.require(will || !retain, "3.1.2-15")
 	f.require(user || !password, "3.1.2-22")
 	h.clean, h.keepAlive, h.id = has(1), time.Duration(f.number(2))*time.Second, f.text()
+	f.require(h.clean || h.id != "", "3.1.3-8")
 	if will {
 		h.will = &topic.Publication{Topic: f.name(), Data: bytes.Clone(f.data()), Retain: retain, Tag: min(qos, 1)}
 	}
-	if user {
-		f.text()
-	}
-	if password {
+	for range bit(user) + bit(password) {
 		f.data()
 	}
-	if err = f.end(); err == nil && h.id == "" && !h.clean {
-		err = badID // [MQTT-3.1.3-8]
-	}
-	return h, err
+	f.require(len(f.rest) == 0, "2.2.3")
+	return h, f.err
 }
 
-// decodePublish reads a PUBLISH (section 3.3). The Tag is its quality of service. Its Data is lent.
+// decodePublish reads a PUBLISH (section 3.3). Its quality of service is the Tag.
 func decodePublish(p packet) (m topic.Publication, id uint16, err error) {
 	f := fields{rest: p.body}
 	m.Tag, m.Retain = p.flags>>1&3, p.flags&1 == 1
 	f.require(m.Tag < 3, "3.3.1-4")
-	f.require(m.Tag < 2, "3.3.5-2") // a broker may close the connection rather than take it
+	f.require(m.Tag < 2, "3.3.5-2") // a broker that does not take it may close the connection
 	f.require(m.Tag > 0 || p.flags&8 == 0, "3.3.1-2")
 	if m.Topic = f.name(); m.Tag > 0 {
 		id = f.id()
 	}
-	m.Data = f.rest
+	m.Data = bytes.Clone(f.rest)
 	return m, id, f.err
 }
 
-// wish is a filter, with the quality of service that a SUBSCRIBE wants.
-type wish struct {
-	filter string
-	qos    byte
-}
-
-// decodeWishes reads a SUBSCRIBE or an UNSUBSCRIBE (sections 3.8 and 3.10).
-func decodeWishes(p packet) (id uint16, wishes []wish, err error) {
+// decodeFilters reads a SUBSCRIBE or an UNSUBSCRIBE (sections 3.8 and 3.10). Only a SUBSCRIBE has a quality of service for each filter.
+func decodeFilters(p packet) (id uint16, filters []string, qos []byte, err error) {
 	f := fields{rest: p.body}
 	for id = f.id(); len(f.rest) > 0 && f.err == nil; {
-		w := wish{filter: f.text()}
-		f.require(topic.ValidFilter(w.filter), "4.7")
+		filters = append(filters, f.text())
+		f.require(topic.ValidFilter(filters[len(filters)-1]), "4.7")
 		if p.kind == subscribe {
-			w.qos = byte(f.number(1))
-			f.require(w.qos < 3, "3.8.3-4")
+			qos = append(qos, byte(f.number(1)))
+			f.require(qos[len(qos)-1] < 3, "3.8.3-4")
 		}
-		wishes = append(wishes, w)
 	}
-	f.require(len(wishes) > 0 || p.kind == unsubscribe, "3.8.3-3")
-	f.require(len(wishes) > 0, "3.10.3-2")
-	return id, wishes, f.err
+	f.require(len(filters) > 0 || p.kind == unsubscribe, "3.8.3-3")
+	f.require(len(filters) > 0, "3.10.3-2")
+	return id, filters, qos, f.err
 }
 
-// encodePublish returns a PUBLISH of quality of service 1, or of 0 if id is 0.
+// encodePublish returns a PUBLISH. Without an id its quality of service is 0.
 func encodePublish(m *topic.Message, id uint16, again bool) []byte {
-	first, length := byte(publish)<<4, 2+len(m.Topic)+len(m.Data)
-	if id != 0 {
-		first, length = first|1<<1, length+2
-	}
-	if again {
-		first |= 1 << 3
-	}
-	if m.Retained {
-		first |= 1
-	}
-	out := append(make([]byte, 0, maxHeader+length), first)
-	out = binary.AppendUvarint(out, uint64(length))
-	out = binary.BigEndian.AppendUint16(out, uint16(len(m.Topic)))
-	out = append(out, m.Topic...)
+	length := 2 + len(m.Topic) + 2*int(bit(id != 0)) + len(m.Data)
+	first := byte(publish)<<4 | bit(again)<<3 | bit(id != 0)<<1 | bit(m.Retained)
+	out := binary.AppendUvarint(append(make([]byte, 0, maxHeader+length), first), uint64(length))
+	out = append(binary.BigEndian.AppendUint16(out, uint16(len(m.Topic))), m.Topic...)
 	if id != 0 {
 		out = binary.BigEndian.AppendUint16(out, id)
 	}
 	return append(out, m.Data...)
 }
 
-// encodeAck returns an acknowledgement, with the return codes of a SUBACK.
-func encodeAck(k kind, id uint16, codes ...byte) []byte {
+// encodeAck returns any other packet of a broker. What follows the two bytes of v are the return codes of a SUBACK.
+func encodeAck(k kind, v uint16, codes ...byte) []byte {
 	out := binary.AppendUvarint([]byte{byte(k) << 4}, uint64(2+len(codes)))
-	return append(binary.BigEndian.AppendUint16(out, id), codes...)
+	return append(binary.BigEndian.AppendUint16(out, v), codes...)
+}
+
+func bit(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
 }
