@@ -88,7 +88,7 @@ func (q *question[A]) resolve(value A, err error) bool {
 
 // watchAsked makes ErrDead the outcome when the process that is asked ends.
 func (q *question[A]) watchAsked(to AnyRef) {
-	x := &watch{notify: func(*runner, Notice) {
+	x := &watch{each: true, notify: func(*runner, Notice) {
 		if q.resolve(*new(A), ErrDead) {
 			q.notify()
 		}

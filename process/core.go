@@ -42,8 +42,9 @@ type core struct {
 	over      Reason // why it is to end, or has ended, unless it was killed
 	lastOrder uint32 // the number of the last order that it was told
 
-	why   Reason // of a kill: Killed or Linked. Under the lock
-	stops bool   // the action is a Stopper
+	why     Reason // of a kill: Killed or Linked. Under the lock
+	stops   bool   // the action is a Stopper
+	lasting bool   // it may survive its end: see child.outlasts
 
 	home uint32 // the registry that lists it: the index of the runner and 1; 0: none yet
 	took word   // the microseconds of a turn that was timed, see runner.times; 0: none was
@@ -76,6 +77,7 @@ const (
 	orderPending             // there is a shutdown request that it was not told of
 	roomWanted               // there is a waiter for room in its mailbox
 	blocked                  // it waits for room in other mailboxes; only that, or an end, gives it a turn
+	parked                   // it waits for its supervisor; only that, or an end, gives it a turn
 	queued       = 0         // the state of a new process
 	sleeping     = 1 << 14
 	running      = 2 << 14
@@ -96,6 +98,7 @@ type rare struct {
 	observers chain.List[endObserver] // of its end
 	owned     []io.Closer             // of the turns
 	end       *future.Future[Notice]
+	child     *child // of a supervisor
 }
 
 // lock locks the word, and returns what it was, without locked.
@@ -125,7 +128,7 @@ func (c *core) signal(why uint32, r *runner) {
 // activate unlocks a process with the signals of w, and queues it if it sleeps. The System must not be found quiescent
 // before the process is in a queue.
 func (c *core) activate(w uint32, r *runner) {
-	if w&states != sleeping || w&blocked != 0 && w&killed == 0 {
+	if w&states != sleeping || w&(blocked|parked) != 0 && w&killed == 0 {
 		c.unlock(w)
 		return
 	}
@@ -172,7 +175,7 @@ func (c *core) endTurn(r *runner, idle bool) (more bool, free []waiter) {
 		if w&killed == 0 {
 			next = sleeping | blocked
 		}
-	case idle && w&signals == 0:
+	case w&(parked|killed) == parked, idle && w&signals == 0:
 		next = sleeping
 	}
 	c.unlock(w&^states | next)

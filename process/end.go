@@ -66,7 +66,7 @@ func (c *core) kill(r *runner, why Reason, err error) bool {
 
 // end ends c, which runs here, or nowhere any more. why is 0 if c was killed.
 func (r *runner) end(c *core, why Reason) {
-	if !c.die(why) {
+	if c.lasting && c.rare.child.outlasts(r, why) || !c.die(why) {
 		return
 	}
 	r.current = nil

@@ -64,11 +64,16 @@ func (c *core) show(row *facts.Process) (alive bool) {
 	row.Mailbox, row.Limit = c.body.length(w&states == sleeping)
 	if x := c.rare; x != nil {
 		row.Name, row.Dropped = x.name, x.refused
+		if x.child != nil {
+			row.Restarts = max(0, x.child.starts-1)
+		}
 	}
 	action := c.body.action()
 	c.unlock(w)
 	row.Turn = time.Duration(c.took.Load()) * time.Microsecond
-	if _, named := action.(fmt.Stringer); named {
+	if x, ok := action.(interface{ kind() string }); ok {
+		row.Kind = x.kind()
+	} else if _, named := action.(fmt.Stringer); named {
 		row.Kind = fmt.Sprintf("%T", action)
 	} else {
 		row.Kind = act.Name(action)

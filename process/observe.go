@@ -71,6 +71,7 @@ type watch struct {
 	of, by observation
 	notify func(*runner, Notice)
 	isLink bool // the others are notified before
+	each   bool // it is also notified of a failure after which the process goes on
 }
 
 type (

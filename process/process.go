@@ -157,10 +157,17 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")
 	}
+	sys, r := systemOf(from)
+	p := newSelf(sys, a, o)
+	sys.number(&p.core, r)
+	sys.schedule(&p.core, r)
+	return Ref[M]{p}
+}
+
+func newSelf[M any](sys *System, a Action[M], o Options) *Self[M] {
 	if o.Limit < -1 {
 		panic("process: a negative Limit")
 	}
-	sys, r := systemOf(from)
 	p := &Self[M]{act: a, rejects: o.Reject}
 	if o.Limit >= 0 {
 		p.limit = int32(min(cmp.Or(o.Limit, sys.limit), maxBound))
@@ -170,10 +177,5 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if o.Name != "" {
 		p.more().name = o.Name
 	}
-	sys.number(&p.core, r)
-	sys.schedule(&p.core, r)
-	if sys.closed.Load() != 0 && sys.allClosed() {
-		sys.endLate(&p.core)
-	}
-	return Ref[M]{p}
+	return p
 }

@@ -83,7 +83,7 @@ func (c *core) roomFree(r *runner) {
 // hasEnded implements waiter.
 func (c *core) hasEnded() bool {
 	w := c.word.Load()
-	return w&killed != 0 || w&states == dead
+	return w&killed != 0 && !c.lasting || w&states == dead
 }
 
 // blockedSend is the [act.Blocked] of a mailbox.

@@ -79,7 +79,7 @@ func (c *core) handOffOrActivate(w uint32, r *runner) {
 	switch {
 	case r == nil || !r.canHandOff():
 		c.activate(w, r)
-	case w&states == sleeping && w&blocked == 0:
+	case w&(states|blocked|parked) == sleeping:
 		c.unlock(w&^states | running)
 		r.handOff(c)
 	default:

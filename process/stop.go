@@ -2,6 +2,7 @@ package process
 
 import (
 	"io"
+	"slices"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/facts"
@@ -165,8 +166,8 @@ func (sys *System) endAll(by *runner) {
 	defer sys.endingAll.Store(0)
 	defer by.publishCounts()
 	for i, r := range sys.runners {
-		all := append(r.queue.takeAll(), sys.registries[i].processes()...)
-		for _, c := range append(all, r.current, r.next) {
+		all := append([]*core{r.current, r.next}, r.queue.takeAll()...)
+		for _, c := range slices.Backward(append(all, sys.registries[i].processes()...)) {
 			if c != nil {
 				by.end(c, Stopped)
 			}
@@ -177,7 +178,7 @@ func (sys *System) endAll(by *runner) {
 
 // endLate ends a process that was spawned when all runners were closed, unless endAll has.
 func (sys *System) endLate(c *core) {
-	for {
+	for sys.allClosed() {
 		owner := c.owner.Load()
 		if owner == 0 {
 			return

@@ -166,6 +166,9 @@ func (sys *System) schedule(c *core, r *runner) {
 		sys.inTransit.Add(1)
 		sys.enqueueAnywhere(c)
 	}
+	if sys.closed.Load() != 0 {
+		sys.endLate(c)
+	}
 }
 
 // enqueueAnywhere queues a process that is in transit, on no runner's thread: on an idle runner, else on each in turn, or

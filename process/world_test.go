@@ -32,14 +32,19 @@ func TestWorldProcesses(t *testing.T) {
 			terms := pick(w, shutdown.Policy{Kind: shutdown.Unbounded}, shutdown.Policy{Time: time.Minute}, shutdown.Policy{Time: time.Millisecond, Drop: true})
 			w.At(time.Duration(w.Rand().Int64N(int64(10*time.Second))), func() { v.Shutdown(terms) })
 		}
-		last := &service.Listener{Address: "10.0.0.1:7007", Handler: echo.Echo}
-		_, err = w.Server("last", act.Config{}, last.Setup)
-		require.NoError(t, err)
-		w.Client("10.0.0.1:7007", func(k *sim.Client) error {
-			k.Sleep(3*time.Minute - w.Now())
-			c.check()
-			return nil
-		})
+		late(t, w, c.check)
+	})
+}
+
+// late calls check when nothing happens any more.
+func late(t *testing.T, w *sim.World, check func()) {
+	last := &service.Listener{Address: "10.0.0.1:7007", Handler: echo.Echo}
+	_, err := w.Server("last", act.Config{}, last.Setup)
+	require.NoError(t, err)
+	w.Client("10.0.0.1:7007", func(k *sim.Client) error {
+		k.Sleep(3*time.Minute - w.Now())
+		check()
+		return nil
 	})
 }
 
@@ -266,5 +271,143 @@ func (c *crowd) check() {
 	}
 	if alive := len(c.members) + 2; c.sys.Alive() != alive {
 		c.w.Errorf("%d are alive, of %d", c.sys.Alive(), alive)
+	}
+}
+
+// TestWorldSupervision has children that fail in all ways. Each message arrives once and in order, each Action ends before
+// the next one is made, with Rest after those behind it, and a supervisor ends after its children.
+func TestWorldSupervision(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		b := &brood{w: w, sys: process.WithBounds(pick(w, 1024, 1, 4), pick(w, 16, 1, 3), pick(w, 64, 1, 5))}
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 1), Logger: zap.NewNop()}
+		_, err := w.Server("brood", cfg, b.sys.Setup, b.setUp)
+		require.NoError(t, err)
+		late(t, w, b.check)
+	})
+}
+
+// brood are children, and a process that sends to them.
+type brood struct {
+	w        *sim.World
+	sys      *process.System
+	rest     bool
+	parents  []process.Supervisor // the second one is a child of the first
+	children []*sibling
+	over     [2]bool
+	sent     int
+}
+
+type sibling struct {
+	*brood
+	process.Ref[int]
+	index, of      int
+	sent, received int
+	alive          *incarnation
+	done           bool
+}
+
+type incarnation struct{ *sibling }
+
+func (b *brood) setUp(s *act.Scheduler) error {
+	if s.Index() > 0 {
+		return nil
+	}
+	b.rest = pick(b.w, false, true)
+	how := process.Supervision{Rest: b.rest, Restarts: pick(b.w, -1, -1, 5), Within: time.Second, Wait: pick(b.w, 1, time.Millisecond)}
+	b.parents = append(b.parents, process.Supervise(b.sys, how))
+	how.Parent, how.Restarts = b.parents[0], 5
+	b.parents = append(b.parents, process.Supervise(b.sys, how))
+	for i := range 2 + b.w.Rand().IntN(8) {
+		c := &sibling{brood: b, index: i, of: pick(b.w, 0, 0, 1)}
+		c.Ref = process.SpawnChild(b.parents[c.of], c.create, process.Options{})
+		b.children = append(b.children, c)
+	}
+	driver := process.Spawn(b.sys, process.Handler(b.drive), process.Options{Limit: -1})
+	return driver.Send(b.sys, -1)
+}
+
+// drive sends to children: 1,000 messages. n is a supervisor that has ended, or less than 0.
+func (b *brood) drive(p *process.Self[int], n int) {
+	if n >= 0 {
+		b.over[n] = true
+		for _, c := range b.children {
+			if c.alive != nil && (c.of == n || n == 0) {
+				b.w.Errorf("supervisor %d ends before child %d", n, c.index)
+			}
+		}
+		return
+	}
+	if b.sent == 0 {
+		for i, s := range b.parents {
+			process.Watch(p, s, func(process.Notice) int { return i })
+		}
+	}
+	for range b.w.Rand().IntN(10) {
+		c := b.children[b.w.Rand().IntN(len(b.children))]
+		if c.Send(p, c.sent) == nil {
+			c.sent++
+		}
+	}
+	if b.sent++; b.sent < 200 {
+		p.After(time.Duration(b.w.Rand().Int64N(int64(pick(b.w, time.Millisecond, 100*time.Millisecond)))), -1)
+	}
+}
+
+func (c *sibling) create() process.Action[int] {
+	if c.alive != nil {
+		c.w.Errorf("child %d is alive twice", c.index)
+	}
+	for _, other := range c.children {
+		if c.rest && other.of == c.of && other.index > c.index && other.alive != nil {
+			c.w.Errorf("child %d starts while %d is alive", c.index, other.index)
+		}
+	}
+	if c.w.Happens(100) {
+		panic("a bug")
+	}
+	c.alive = &incarnation{c}
+	return c.alive
+}
+
+func (x *incarnation) Act(p *process.Self[int]) act.Directive {
+	if x.alive != x {
+		x.w.Errorf("child %d has a turn after its end", x.index)
+	}
+	for n, ok := p.Receive(); ok; n, ok = p.Receive() {
+		if n != x.received {
+			x.w.Errorf("child %d receives message %d after %d", x.index, n, x.received-1)
+		}
+		x.received++
+		switch w := x.w; {
+		case w.Happens(500):
+			return p.Fail(errors.New("a bad day"))
+		case w.Happens(500):
+			panic("a bug")
+		case w.Happens(500):
+			x.children[w.Rand().IntN(len(x.children))].Kill()
+		case w.Happens(200):
+			x.done = true
+			p.Exit()
+		case w.Happens(100):
+			x.parents[1].Kill()
+		}
+	}
+	return act.Wait
+}
+
+func (x *incarnation) Close() error {
+	if x.alive != x {
+		x.w.Errorf("child %d is closed twice", x.index)
+	}
+	x.alive = nil
+	return nil
+}
+
+func (b *brood) check() {
+	for _, c := range b.children {
+		over := c.done || b.over[c.of]
+		if over != process.Ended(c.Ref).Resolved() || over == (c.alive != nil) || !over && c.sent != c.received {
+			b.w.Errorf("child %d: over %v, alive %v, %d sent, %d received", c.index, over, c.alive != nil, c.sent, c.received)
+		}
 	}
 }

@@ -44,14 +44,15 @@ type Lister interface {
 
 // Process is a process of package process.
 type Process struct {
-	ID      uint64        `json:"id"`                // unique in its System
-	Name    string        `json:"name,omitempty"`    // empty: it was spawned without one
-	Kind    string        `json:"kind"`              // of its action: the name of a function, or a type
-	State   string        `json:"state"`             // sleeping, queued, running or blocked
-	Mailbox int           `json:"mailbox"`           // messages in it
-	Limit   int           `json:"limit,omitempty"`   // 0: none
-	Dropped uint64        `json:"dropped,omitempty"` // messages to it that were dropped
-	Turn    time.Duration `json:"turn,omitempty"`    // how long the last turn took that was timed; 0: none was yet
+	ID       uint64        `json:"id"`                 // unique in its System
+	Name     string        `json:"name,omitempty"`     // empty: it was spawned without one
+	Kind     string        `json:"kind"`               // of its action: the name of a function, or a type
+	State    string        `json:"state"`              // sleeping, queued, running or blocked
+	Mailbox  int           `json:"mailbox"`            // messages in it
+	Limit    int           `json:"limit,omitempty"`    // 0: none
+	Dropped  uint64        `json:"dropped,omitempty"`  // messages to it that were dropped
+	Restarts int           `json:"restarts,omitempty"` // by its supervisor
+	Turn     time.Duration `json:"turn,omitempty"`     // how long the last turn took that was timed; 0: none was yet
 }
 
 // Service is a service of package service on one scheduler.
