@@ -51,6 +51,9 @@
 // Config has Crash set), by [Ref.Kill], and with the processes to which it is linked: see [Link]. Each [Watch] of it sends
 // one [Notice], after all that the process has sent. Its timers and other operations end with it.
 //
+// A child of a supervisor goes on when it has failed: the same process, with the same Ref, the same mailbox, and a new Action
+// that is made after a while. See [Supervise].
+//
 // While any process is alive the System keeps Run from returning, since other goroutines may send to it. A System without
 // processes does not; so a program that spawns from other goroutines keeps Run from returning in another way, or spawns
 // the first process in a set-up function.
@@ -64,12 +67,11 @@
 //
 // # What it is not
 //
-// It is not a distributed system: a Ref means nothing in another program. There are no supervisors and no registered names;
-// a Watch and a map do that. A coroutine (package coro) lives on one thread, so it can be a task, but not a process.
+// It is not a distributed system: a Ref means nothing in another program. There are no registered names; a map does that. A coroutine (package coro) lives on one thread, so it can be a task, but not a process.
 //
 // # Reading the source
 //
 // In this order: process.go (the types), core.go (the states of a process), mailbox.go, send.go (messages and hand-offs),
 // room.go (waiting for room), queue.go, runner.go (the loop), idle.go, quiescence.go (when nothing is left to do),
-// system.go, registry.go, stop.go (orders), end.go, observe.go (watches and links), timer.go, do.go, ask.go.
+// system.go, registry.go, stop.go (orders), end.go, observe.go (watches and links), timer.go, do.go, ask.go, supervise.go.
 package process

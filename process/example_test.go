@@ -140,6 +140,29 @@ func ExampleLink() {
 	// Output: reader: linked: process: writer has ended: failed: out of ink
 }
 
+// A child that fails is the same process afterwards: its Ref and its mailbox stay, and it gets a new Action.
+func ExampleSupervise() {
+	runProcesses(func(sys *process.System) {
+		shop := process.Supervise(sys, process.Supervision{Name: "shop", Wait: time.Millisecond})
+		till := process.SpawnChild(shop, func() process.Action[int] {
+			sum := 0
+			return process.Handler(func(p *process.Self[int], price int) {
+				if price < 0 {
+					panic("a negative price")
+				}
+				if sum += price; price == 0 {
+					fmt.Println("the new till has", sum)
+					shop.Kill() // and its children
+				}
+			})
+		}, process.Options{Name: "till"})
+		for _, price := range []int{100, -1, 20, 3, 0} {
+			handOver(till, sys, price)
+		}
+	})
+	// Output: the new till has 23
+}
+
 // lookUp is a question with its Reply.
 type lookUp struct {
 	key   string

@@ -86,7 +86,7 @@ const (
 	Panicked        // a turn panicked: Notice.Err is an *act.Panic
 	Killed          // Kill was called, by another process or any goroutine
 	Linked          // a process that it was linked to ended: Notice.Err wraps the error of that process
-	Stopped         // a shutdown ended it, or the Group was closed
+	Stopped         // a shutdown or its supervisor ended it, or the Group was closed
 )
 
 // String returns the reason as a lower-case word: normal, failed, panic, killed, linked, stopped.
@@ -100,7 +100,7 @@ func (r Reason) String() string {
 
 // Errors of Ref.Send, Ask and Call.
 var (
-	// ErrDead says that the process has ended, or ended before it answered.
+	// ErrDead says that the process has ended, or ended or failed before it answered: see Supervise.
 	ErrDead = errors.New("process: the process has ended")
 	// ErrFull says that the mailbox is full, and rejects messages: see Options.
 	ErrFull = errors.New("process: the mailbox is full")
@@ -114,7 +114,8 @@ type Ref[M any] struct{ p *Self[M] }
 // AnyRef is a Ref or a Self of any message type, for [Watch], [Link] and [Ended]. To compare processes, or to use them
 // as keys of a map, use Refs.
 type AnyRef interface {
-	// Kill ends the process before its next turn, or after the present one, and drops its messages. It reports whether
+	// Kill ends the process before its next turn, or after the present one, and drops its messages; for a child of a
+	// supervisor it is a failure, see Supervise. It reports whether
 	// the process was alive and not killed yet. A process that ends by itself in the present turn has its own Reason.
 	Kill() bool
 	// String returns the name of the process (Options.Name), or its number if it has none. Any goroutine may call it.

@@ -17,7 +17,7 @@ import (
 type Supervision struct {
 	Name     string        // for logs, notices and the pages of package inspect, as the Name of Options is
 	Parent   Supervisor    // starts this supervisor again, with its children, when it has given up; the zero Supervisor means none
-	Rest     bool          // when a child has failed, those that were spawned after it are ended, and start again after it, in order
+	Rest     bool          // when a child has failed, the children spawned after it are ended, and start again after it, in order
 	Restarts int           // failures that are borne within the time Within; the next one ends the supervisor. 0 means 5, -1 no bound
 	Within   time.Duration // 0 means one minute
 	// Wait is the time from the first failure of a child to its restart. It doubles with each further failure, up to Within.
@@ -110,7 +110,6 @@ func adopt[M any](sys *System, of Supervisor, x *child, a Action[M], o Options) 
 		of.p.deliver(nil, func(s *supervisor, _ *Self[report]) { s.children = append(s.children, x) })
 	}
 	if sys.closed.Load() != 0 {
-		x.stop(nil, Stopped)
 		sys.endLate(c)
 	}
 	return p
@@ -120,10 +119,7 @@ func adopt[M any](sys *System, of Supervisor, x *child, a Action[M], o Options) 
 func (x *child) start(r *runner) {
 	w := x.core.lock()
 	x.starts++
-	if w = w&^parked | poked; x.core.stops {
-		w |= orderPending // if there is one
-	}
-	x.core.activate(w, r)
+	x.core.activate(w&^parked|orderPending, r) // it is told of the order, if there is one
 }
 
 // begins tells the parent that x is up.
@@ -149,7 +145,7 @@ func (x *child) outlasts(r *runner, why Reason) bool {
 	c, atOnce := x.core, why == Stopped
 	s, _ := c.body.action().(*supervisor)
 	w := c.lock()
-	if why == 0 || w&killed != 0 && c.why == Stopped {
+	if why == 0 {
 		why = c.why
 	}
 	if atOnce || w&states == dead || why == Normal || why == Stopped && s == nil {
@@ -249,6 +245,9 @@ func (s *supervisor) Act(p *Self[report]) act.Directive {
 	return act.Wait
 }
 
+// Stop implements Stopper: children may fail during a shutdown too.
+func (s *supervisor) Stop(*Self[report], shutdown.Order) {}
+
 // lost says when x is to start again, or gives up.
 func (s *supervisor) lost(p *Self[report], x *child, n Notice) {
 	failed := x.state >= starting
@@ -315,9 +314,7 @@ func (s *supervisor) stopFrom(r *runner, i int, why Reason) (some bool) {
 
 // leaves ends all children, and reports whether s has to wait for that: they end with it, or wait for its restart.
 func (s *supervisor) leaves(r *runner, why Reason) bool {
-	if s.leaving == 0 || why == Stopped {
-		s.leaving = why
-	}
+	s.leaving = cmp.Or(s.leaving, why)
 	how := recalled
 	if s.parent.p == nil || s.leaving == Stopped {
 		how = Stopped

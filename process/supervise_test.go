@@ -209,6 +209,51 @@ func TestSupervisorsOfSupervisors(t *testing.T) {
 	require.ErrorContains(t, w.heard()[2].Err, "process: inner has failed too often")
 }
 
+// Its children do not wait for times of their own.
+func TestASupervisorThatStartsAgainStartsAllChildren(t *testing.T) {
+	x := newFamily(t, process.Supervision{})
+	inner := process.Supervise(x.sys, process.Supervision{Parent: x.Supervisor, Wait: time.Second})
+	x.add(inner, "A")
+	x.does(fails, "A")
+	inner.Kill()
+	x.all()
+	require.Equal(t, "A", x.noted()+x.after(100))
+}
+
+// A second failure would end the supervisor.
+func TestAProcessThatKillsItselfAsItFails(t *testing.T) {
+	x := newFamily(t, process.Supervision{Restarts: 1})
+	var a process.Ref[job]
+	a = process.SpawnChild(x.Supervisor, func() process.Action[job] {
+		return &closingProcess[job]{runJobs, func() error { a.Kill(); return nil }}
+	}, process.Options{})
+	x.do(a, fails)
+	x.after(100)
+	x.do(a, x.says("hello"))
+	require.Equal(t, "hello", x.noted())
+}
+
+// The outer one is killed when the inner one, which was killed, has only to hear of its child.
+func TestAChildEndsBeforeItsSupervisorInAnyCase(t *testing.T) {
+	x := newFamily(t, process.Supervision{})
+	inner := process.Supervise(x.sys, process.Supervision{Parent: x.Supervisor})
+	a := process.SpawnChild(inner, func() process.Action[job] {
+		return &closingProcess[job]{runJobs, func() error { x.Kill(); return nil }}
+	}, process.Options{})
+	w := x.watcher(inner, a)
+	inner.Kill()
+	x.all()
+	require.Equal(t, []process.Reason{process.Stopped, process.Stopped}, w.reasons())
+	require.Equal(t, a, w.heard()[0].Of)
+
+	x.Supervisor = process.Supervise(x.sys, process.Supervision{})
+	x.Kill()
+	b := x.add(x.Supervisor, "B")
+	b.Kill()
+	x.all()
+	require.True(t, process.Ended(b).Resolved(), "killed, and without a supervisor")
+}
+
 func TestTheOrderInWhichSupervisedProcessesEnd(t *testing.T) {
 	for _, close := range []bool{false, true} {
 		x := newFamily(t, process.Supervision{}, "A")
@@ -228,6 +273,11 @@ func TestTheOrderInWhichSupervisedProcessesEnd(t *testing.T) {
 		}
 		require.Equal(t, "dca", x.noted())
 		require.Zero(t, x.sys.Alive())
+		if close {
+			x.add(process.Supervise(x.sys, process.Supervision{}), "late")
+			require.True(t, process.Ended(x.children["late"]).Resolved())
+			require.Zero(t, x.sys.Alive())
+		}
 	}
 }
 
