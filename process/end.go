@@ -40,6 +40,21 @@ func (c *core) Own(x io.Closer) {
 	c.unlock(w)
 }
 
+// Release undoes the latest [Self.Own] of x, and reports whether the process owned x. It is for the turns of the process.
+func (c *core) Release(x io.Closer) bool {
+	w := c.lock()
+	defer c.unlock(w)
+	if c.rare != nil {
+		for i, o := range slices.Backward(c.rare.owned) {
+			if o == x {
+				c.rare.owned = slices.Delete(c.rare.owned, i, i+1)
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // errUnsaid is the error of an action that returned Failed without Fail.
 var errUnsaid = errors.New("process: failed without saying why")
 

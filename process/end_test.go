@@ -184,9 +184,12 @@ func TestWhatAProcessOwnsIsClosedBeforeItsAction(t *testing.T) {
 		}
 		ref := process.Spawn(x.sys, note("action"), process.Options{})
 		x.do(ref, func(p *jobSelf) {
-			for _, name := range []string{"first ", "second "} {
-				p.Own(note(name))
+			released := note("released ")
+			for _, x := range []*closingProcess[job]{note("first "), released, note("second ")} {
+				p.Own(x)
 			}
+			require.True(t, p.Release(released))
+			require.False(t, p.Release(released))
 		})
 		require.Empty(t, log)
 		end(ref, x)

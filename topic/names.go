@@ -3,6 +3,7 @@ package topic
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 
@@ -29,14 +30,15 @@ type Names[T any] struct {
 type claims[T any] struct{ owner, next *Claim[T] }
 
 // Claim is a claim of a name: it owns the name, waits for it, or has lost it. It ends with its Owner, before the action of that
-// is closed. Its methods are for the Owner, except for Close; of a closed Claim they return [ErrClosed].
+// is closed. Its methods are for the Owner; of a closed Claim they return [ErrClosed].
 type Claim[T any] struct {
 	of    *Names[T]
 	name  string
 	value T
 	waker act.AtomicWaker
-	tell  func() // of the owner or the loss of the name; nil: nobody. Under the lock, as is lost
-	lost  error  // why it has no right to the name, or will have none; nil: it has
+	owner interface{ Release(io.Closer) bool } // nil: a goroutine
+	tell  func()                               // of the owner or the loss of the name; nil: nobody. Under the lock, as is lost
+	lost  error                                // why it has no right to the name, or will have none; nil: it has
 }
 
 // Register claims a name that has no owner. If the name has one, Register returns [ErrTaken].
@@ -59,11 +61,12 @@ func (n *Names[T]) TakeOver(owner Owner, name string, value T) *Claim[T] {
 
 func (n *Names[T]) claim(owner Owner, name string, value T) *Claim[T] {
 	c := &Claim[T]{of: n, name: strings.Clone(name), value: value}
-	if p, ok := owner.(interface{ Poke() }); ok {
+	if p, ok := owner.(process); ok {
 		c.tell = p.Poke
 	}
 	if owner != nil {
 		owner.Own(c)
+		c.owner, _ = owner.(interface{ Release(io.Closer) bool })
 	}
 	if n.claims == nil {
 		n.claims = map[string]claims[T]{}
@@ -137,9 +140,11 @@ func (c *Claim[T]) AcquireWait(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// Close ends the claim. If it owns the name, the claim that waits for the name gets it. A task or a process need not call it.
-// Any goroutine.
+// Close ends the claim. If it owns the name, the claim that waits for the name gets it. A goroutine needs it.
 func (c *Claim[T]) Close() error {
+	if c.owner != nil {
+		c.owner.Release(c)
+	}
 	n := c.of
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -3,6 +3,7 @@ package topic_test
 import (
 	"context"
 	"errors"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -203,6 +204,35 @@ func stepAll(t *testing.T, g *act.Group) {
 			turns += n
 		}
 	}
+}
+
+// What was broken: an owner kept what it had closed until its own end.
+func TestOwnersForgetWhatTheyHaveClosed(t *testing.T) {
+	b, sys := topic.New(topic.Config{}), process.New()
+	var names topic.Names[int]
+	asked := 0
+	closes := func(o interface {
+		topic.Owner
+		Release(io.Closer) bool
+	}) {
+		sub, claim := b.Subscribe(o, topic.Options{}), names.TakeOver(o, "name", 0)
+		_, _ = sub.Close(), claim.Close()
+		require.False(t, o.Release(sub))
+		require.False(t, o.Release(claim))
+		asked++
+	}
+	require.NoError(t, act.Run(context.Background(), act.Config{Schedulers: 1}, b.Setup, sys.Setup, func(s *act.Scheduler) error {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			closes(t)
+			return act.Done
+		}))
+		process.Spawn(sys, process.Func(func(p *process.Self[int]) act.Directive {
+			closes(p)
+			return act.Done
+		}), process.Options{})
+		return nil
+	}))
+	require.Equal(t, 2, asked)
 }
 
 // In the goroutines' own order, whatever it is.

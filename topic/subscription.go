@@ -39,6 +39,12 @@ type Owner interface {
 	Own(io.Closer)
 }
 
+// process is an Owner that is not a task: a *process.Self.
+type process interface {
+	Poke()
+	Release(io.Closer) bool
+}
+
 // Options configure a subscription.
 type Options struct {
 	Queue    int // how many messages wait for the owner; 0 means 256
@@ -73,7 +79,7 @@ type extra struct {
 	batch  []*Message // comes before kept
 	kept   []*Message // comes before the queue: what brings others, which is not dropped
 	member Member
-	wake   func()        // for a process
+	owner  process       // nil: it is another one
 	remote func()        // for a task on another scheduler
 	bell   chan struct{} // for Receive
 	err    error         // why it has ended
@@ -92,12 +98,12 @@ func (b *Broker) Subscribe(owner Owner, o Options) *Subscription {
 		panic("topic: wrong Options")
 	}
 	sub := &Subscription{limit: int32(cmp.Or(o.Queue, 256)), overflow: o.Overflow}
-	process, isProcess := owner.(interface{ Poke() })
+	p, isProcess := owner.(process)
 	if isProcess || o.Member.ID != "" {
 		sub.extra = &extra{member: o.Member}
 	}
 	if isProcess {
-		sub.extra.wake = process.Poke
+		sub.extra.owner = p
 	}
 	if owner == nil {
 		sub.lane, sub.more().bell = b.next(), make(chan struct{}, 1)
@@ -217,8 +223,11 @@ func (sub *Subscription) full() bool {
 // [ErrSlow]: until then the task keeps the subscription that has ended. See [Owner].
 func (sub *Subscription) Close() error {
 	sub.end(ErrClosed)
-	if sub.task != nil {
+	switch {
+	case sub.task != nil:
 		sub.task.Release(sub)
+	case sub.extra != nil && sub.extra.owner != nil:
+		sub.extra.owner.Release(sub)
 	}
 	return nil
 }
@@ -313,8 +322,8 @@ func (sub *Subscription) push(m *Message) {
 func (sub *Subscription) wake() {
 	sub.waker.Wake()
 	if x := sub.extra; x != nil {
-		if x.wake != nil {
-			x.wake()
+		if x.owner != nil {
+			x.owner.Poke()
 		}
 		if x.remote != nil {
 			x.remote()
