@@ -22,14 +22,14 @@ import (
 func TestWorldTopics(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
-		x := &rooms{w: w, kept: pick(w, 2, 5, 1000), pending: pick(w, 0, 2, 10), owners: make([]int, 5)}
+		x := &rooms{w: w, kept: pick(w, 2, 5, 1000), pending: pick(w, 0, 2, 10)}
 		x.b = topic.New(topic.Config{Rules: []topic.Rule{{Filter: "r/#", History: x.kept, Age: 1000 * time.Hour}}, Pending: x.pending})
 		const at = "10.0.0.1:7014"
 		tcp := &service.Listener{Address: at, Handler: x.serve, Limits: listener.Limits{High: 1000, Linger: time.Hour}}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 1, 3)}
 		_, err := w.Server("rooms", cfg, append(anyEngine(w), x.b.Setup, tcp.Setup)...)
 		require.NoError(t, err)
-		for id := range x.owners {
+		for id := range visitors {
 			v := &visitor{id: id, visits: 1 + w.Rand().IntN(6), overflow: pick(w, topic.DropOldest, topic.DropNewest, topic.End)}
 			v.at[0], v.at[1] = pick(w, topic.Position{}, topic.Earliest), pick(w, topic.Position{}, topic.Earliest)
 			var visit sim.Script
@@ -53,8 +53,10 @@ func TestWorldTopics(t *testing.T) {
 	})
 }
 
-// lastWords is what each visitor says when the storm is over.
-const lastWords = 3
+const (
+	visitors  = 5
+	lastWords = 3 // of each visitor, when the storm is over
+)
 
 // rooms is a server with what was published.
 type rooms struct {
@@ -65,8 +67,7 @@ type rooms struct {
 	said          [2][]string // in each room
 	retained      [2]string
 	visits        []*visit
-	owners        []int // of each name
-	left          int   // of all last words
+	left          int // of all last words
 }
 
 // visitor has what a visitor remembers.
@@ -150,7 +151,7 @@ type seat struct {
 	retained []string  // what Add has to bring
 	at       [2]uint64 // the last message
 	missed   uint64
-	heard    []int // the last word of each visitor
+	heard    [visitors]int // the last word of each visitor
 }
 
 func (x *rooms) serve(c *listener.Conn) act.Action { return &seat{x: x, c: c} }
@@ -173,11 +174,10 @@ func (s *seat) Act(t *act.Task) act.Directive {
 			}
 			return goneOr(t, err)
 		}
-		t.Own((*leaving)(s))
 		s.begin(t)
 	}
-	if owner, _ := s.x.names.Lookup(fmt.Sprint(s.visit.id)); owner != s || s.x.owners[s.visit.id] != 1 {
-		s.x.w.Errorf("visitor %d has another seat, of %d", s.visit.id, s.x.owners[s.visit.id])
+	if owner, _ := s.x.names.Lookup(fmt.Sprint(s.visit.id)); owner != s {
+		s.x.w.Errorf("visitor %d has another seat", s.visit.id)
 	}
 	for _, err := range []error{s.claim.Lost(), s.hear(), s.say()} {
 		wait, ok := err.(act.Blocked)
@@ -189,16 +189,10 @@ func (s *seat) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// leaving is a seat that ends, before its claim.
-type leaving seat
-
-func (l *leaving) Close() error { l.x.owners[l.visit.id]--; return nil }
-
 // begin follows the rooms.
 func (s *seat) begin(t *act.Task) {
 	x, v := s.x, s.visit
-	x.owners[v.id]++
-	s.limit, s.heard = pick(x.w, 1, 2, 10), make([]int, len(x.owners))
+	s.limit = pick(x.w, 1, 2, 10)
 	if v.last {
 		s.limit = 1 << 20
 	}
