@@ -34,7 +34,7 @@ type remote struct {
 	reads  act.Executor
 	waker  act.AtomicWaker
 
-	feeding bool // Feed has begun, so that what is stored comes back
+	feeds   int  // how often Feed has begun; 0: what is stored would not come back
 	storing bool // a task stores
 	queue   []outgoing
 	room    inbox.Room           // in queue
@@ -61,7 +61,7 @@ func (r *remote) Act(t *act.Task) act.Directive {
 	r.waker.Set(t.Waker())
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
-	if r.feeding && !r.storing && len(r.queue)+len(r.changes) > 0 {
+	if r.feeds > 0 && !r.storing && len(r.queue)+len(r.changes) > 0 {
 		r.storing = true
 		t.Scheduler().Spawn(&act.Call[struct{}]{F: r.store, On: r.stores})
 	}
@@ -124,7 +124,7 @@ func (b *Broker) announce(c Change) {
 
 // wake has Act see what is to be stored.
 func (r *remote) wake() {
-	if r.feeding && !r.storing {
+	if r.feeds > 0 && !r.storing {
 		r.waker.Wake()
 	}
 }
@@ -244,10 +244,9 @@ func (r *remote) feed() {
 func (r *remote) begin() {
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
-	again := r.feeding
-	r.feeding = true
+	r.feeds++
 	r.waker.Wake()
-	if !again {
+	if r.feeds == 1 {
 		return
 	}
 	r.b.tree.each("#", func(n *node) {
@@ -416,15 +415,20 @@ func (r *remote) read(rec *record) {
 	topic, rule := rec.of.path(), rec.rule.Rule
 	r.reads.Execute(func() {
 		r.b.mu.Lock()
+		defer r.b.mu.Unlock()
 		for i := range rec.waiting {
 			rec.waiting[i].asked = true
 		}
+		feeds := r.feeds
 		r.b.mu.Unlock()
 		messages, last, err := r.engine.History(r.ctx, topic, rule)
 		r.b.mu.Lock()
-		defer r.b.mu.Unlock()
 		switch {
 		case r.ctx.Err() != nil:
+			return
+		case r.feeds != feeds: // messages may have been stored after the read, and before Feed has begun
+			rec.reading = false
+			r.read(rec)
 			return
 		case err != nil:
 			r.log("the history of a topic could not be read", err, zap.String("topic", topic))

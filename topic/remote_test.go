@@ -34,7 +34,7 @@ type machine struct {
 	history   []topic.Stored
 	last      topic.Position
 	read      int    // how often
-	during    string // what begins to follow while that is read
+	during    func() // called while that is read
 	err       error  // of the next calls
 }
 
@@ -106,11 +106,12 @@ func (m *machine) Feed(ctx context.Context, _ []topic.Rule, deliver func([]topic
 
 func (m *machine) History(context.Context, string, topic.Rule) ([]topic.Stored, topic.Position, error) {
 	m.read++
-	if m.during != "" {
-		m.follow(m.during)
-		m.during = ""
+	messages, last := m.history, m.last
+	if during := m.during; during != nil {
+		m.during = nil
+		during()
 	}
-	return m.history, m.last, m.err
+	return messages, last, m.err
 }
 
 func (m *machine) Change(_ context.Context, changes []topic.Change) error {
@@ -207,6 +208,8 @@ func TestFollowWithAnEngine(t *testing.T) {
 			[]string{"all after a5, a6, a7"}},
 		{"and a loss is told without a message", "feed a5; follow a5; lost; history empty b5; read; feed b6", 1,
 			[]string{"all after a5, lost until b5, b6"}},
+		{"and once more what is being read then", "feed a5; history a4 a5; follow a3; during lost; read; history a4 a5 a6; read; feed a7", 2,
+			[]string{"all after a3, a4, a5, a6, a7"}},
 		{"an error ends what waits", "feed a5; follow a5; follow a3; fail; read; feed a6", 1,
 			[]string{"all after a5, lost until a5, a6", "gone"}},
 	} {
@@ -214,6 +217,11 @@ func TestFollowWithAnEngine(t *testing.T) {
 			m := newMachine(t, topic.Config{})
 			deliver := <-m.deliver
 			deliver(nil)
+			lost := func() {
+				m.lost <- errors.New("gone")
+				deliver = <-m.deliver
+				deliver(nil)
+			}
 			for command := range strings.SplitSeq(row.script, "; ") {
 				words := strings.Fields(command)
 				switch words[0] {
@@ -222,7 +230,10 @@ func TestFollowWithAnEngine(t *testing.T) {
 				case "follow":
 					m.follow(words[1])
 				case "during":
-					m.during = words[2]
+					m.during = lost
+					if words[1] == "follow" {
+						m.during = func() { m.follow(words[2]) }
+					}
 				case "history":
 					m.last = m.at(words[len(words)-1])
 					if m.history = nil; words[1] != "empty" {
@@ -234,9 +245,7 @@ func TestFollowWithAnEngine(t *testing.T) {
 						f()
 					}
 				case "lost":
-					m.lost <- errors.New("gone")
-					deliver = <-m.deliver
-					deliver(nil)
+					lost()
 				case "fail":
 					m.err = errors.New("gone")
 				}

@@ -69,8 +69,9 @@ func Open(ctx context.Context, database string, o Options) (*Engine, error) {
 	cfg.ConnConfig.ConnectTimeout = cmp.Or(cfg.ConnConfig.ConnectTimeout, attemptTimeout)
 	// A call that was given up ends at the server, too. What was published is not lost in a crash of the server.
 	for name, value := range map[string]string{
-		"statement_timeout": fmt.Sprint(attemptTimeout.Milliseconds()), "default_transaction_isolation": "read committed",
-		"synchronous_commit": "on", "application_name": cmp.Or(cfg.ConnConfig.RuntimeParams["application_name"], "daimon topics"),
+		"statement_timeout": fmt.Sprint(attemptTimeout.Milliseconds()), "idle_in_transaction_session_timeout": "10s",
+		"default_transaction_isolation": "read committed",
+		"synchronous_commit":            "on", "application_name": cmp.Or(cfg.ConnConfig.RuntimeParams["application_name"], "daimon topics"),
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value
 	}
@@ -115,9 +116,6 @@ func (e *Engine) Close() error {
 	}
 	return err
 }
-
-// Pool returns the pool of connections, for your own queries, such as those of a transaction for [Engine.PublishIn].
-func (e *Engine) Pool() *pgxpool.Pool { return e.pool }
 
 func (e *Engine) check(ctx context.Context) error {
 	var version int

@@ -1,6 +1,10 @@
 package postgres
 
-import "context"
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // Upkeep does the whole upkeep at once.
 func (e *Engine) Upkeep(ctx context.Context) error {
@@ -16,3 +20,6 @@ func (e *Engine) Upkeep(ctx context.Context) error {
 
 // Machine is the number of e in the table machine.
 func (e *Engine) Machine() int64 { return e.machine }
+
+// Pool returns the pool of e.
+func (e *Engine) Pool() *pgxpool.Pool { return e.pool }

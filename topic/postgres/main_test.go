@@ -35,6 +35,10 @@ var shared = sync.OnceValues(func() (*pgserver.Server, error) {
 var running atomic.Pointer[pgserver.Server]
 
 func TestMain(m *testing.M) {
+	if os.Getenv(databaseVariable) != "" {
+		fmt.Fprintln(os.Stderr, runProcess())
+		os.Exit(1)
+	}
 	code := m.Run()
 	if s := running.Load(); s != nil {
 		if err := s.Close(); err != nil {
