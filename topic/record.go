@@ -29,6 +29,7 @@ type rule struct {
 	Rule
 	topics chain.List[*record] // with messages
 	empty  chain.List[*record] // without
+	stay   chain.List[*record] // could not be forgotten, and have had no message since
 }
 
 // log is the history of a topic. Messages are only appended, and cut off at the front: so what a subscription has been given
@@ -75,16 +76,20 @@ func (b *Broker) record(topic string) (*record, error) {
 	return n.record, nil
 }
 
-// forgetOldest forgets a topic that has only a history, and reports whether it has found one among the oldest of each rule.
+// forgetOldest forgets a topic that has only a history, and reports whether it has found one. A topic that has to stay costs a
+// look for each of its messages; of those without a new one it looks at a few.
 func (b *Broker) forgetOldest() bool {
 	for i := range b.rules {
-		for _, l := range []*chain.List[*record]{&b.rules[i].empty, &b.rules[i].topics} {
-			tried := 0
-			for x := l.First; x != nil && tried < 8; x, tried = x.Next, tried+1 {
-				if r := x.Of; r.retained == nil && len(r.members) == 0 && !r.followed() {
+		x := &b.rules[i]
+		for _, l := range []*chain.List[*record]{&x.empty, &x.topics, &x.stay} {
+			for tried := 0; l.First != nil && (l != &x.stay || tried < 64); tried++ {
+				r := l.First.Of
+				if r.retained == nil && len(r.members) == 0 && !r.followed() {
 					b.forget(r)
 					return true
 				}
+				r.node.Remove()
+				x.stay.Append(&r.node)
 			}
 		}
 	}
