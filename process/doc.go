@@ -67,7 +67,8 @@
 //
 // # What it is not
 //
-// It is not a distributed system: a Ref means nothing in another program. There are no registered names; a map does that. A coroutine (package coro) lives on one thread, so it can be a task, but not a process.
+// It is not a distributed system: a Ref means nothing in another program. Names with one owner are in
+// package topic. A coroutine (package coro) lives on one thread, so it can be a task, but not a process.
 //
 // # Reading the source
 //

@@ -197,6 +197,23 @@ func TestWhatAProcessOwnsIsClosedBeforeItsAction(t *testing.T) {
 	}
 }
 
+// What was broken: a claim of the failed Action kept the next one from its name for ever.
+func TestWhatASupervisedProcessOwnsIsClosedWithItsAction(t *testing.T) {
+	x := newStepped(t, 1)
+	log := ""
+	ref := process.SpawnChild(process.Supervise(x.sys, process.Supervision{}), func() process.Action[job] {
+		return &closingProcess[job]{runJobs, func() error { log += "action "; return nil }}
+	}, process.Options{})
+	x.do(ref, func(p *jobSelf) {
+		p.Own(&closingProcess[job]{runJobs, func() error { log += "owned "; return nil }})
+		p.Fail(errFailed)
+	})
+	require.Equal(t, "owned action ", log)
+	x.later(time.Second)
+	x.do(ref, exits)
+	require.Equal(t, "owned action action ", log)
+}
+
 // A panic is logged in any case.
 func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
 	for name, row := range map[string]struct {

@@ -37,7 +37,8 @@ type Supervisor = Ref[report]
 //     bound of the mailbox, so senders may have to wait.
 //   - Messages that the failed Action has received are lost. All questions that were asked before the failure fail with
 //     ErrDead: if such a message is still in the mailbox, its Reply is no longer open.
-//   - Timers, watches of others and other operations of the failed Action end. If it is an io.Closer it is closed.
+//   - Timers, watches of others and other operations of the failed Action end. What it owned is closed, and then the Action
+//     itself, if it is an io.Closer.
 //   - A [Watch] of the child, its links and [Ended] wait for its end.
 //
 // A supervisor ends, for any reason, after its children, which end as Stopped. If it gives up it ends as Failed, with an error
@@ -166,6 +167,7 @@ func (x *child) outlasts(r *runner, why Reason) bool {
 	case why == Stopped || x.parent.p == nil:
 		return false
 	default:
+		r.closeOwned(c)
 		r.close(c, c.body.action().(io.Closer))
 		if w&parked == 0 { // else there was nothing to kill
 			x.parent.p.deliver(r, func(s *supervisor, p *Self[report]) { s.lost(p, x, n) })
