@@ -60,7 +60,7 @@ func (r row) compile(out io.Writer, dir string) (servers []*server.Process, err 
 		s := &server.Process{Name: c.name, Reactors: c.reactors}
 		switch c.program {
 		case "mqtt":
-			s.Flags = []string{"-web", ""}
+			s.Flags = []string{"-web", "127.0.0.1:0"}
 			s.Program, err = b.Daimon("examples/mqtt")
 		case "mosquitto":
 			if _, missing := exec.LookPath("/usr/sbin/mosquitto"); missing != nil {
