@@ -149,9 +149,9 @@ func step(t *testing.T, s *act.Scheduler, turns int) {
 	require.NoError(t, err)
 }
 
-// TestATurnIsBounded shows that a turn of a lane goes to a few hundred subscriptions at most.
+// TestATurnIsBounded shows that a turn of a lane goes to a few thousand subscriptions at most.
 func TestATurnIsBounded(t *testing.T) {
-	const subscriptions, messages, bound = 300, 4, 512
+	const subscriptions, messages, bound = 1500, 4, 4096
 	b, s := stepped(t, topic.Config{})
 	subs := make([]*topic.Subscription, subscriptions)
 	for i := range subs {
