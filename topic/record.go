@@ -84,7 +84,7 @@ func (b *Broker) forgetOldest() bool {
 		for _, l := range []*chain.List[*record]{&x.empty, &x.topics, &x.stay} {
 			for tried := 0; l.First != nil && (l != &x.stay || tried < 64); tried++ {
 				r := l.First.Of
-				if r.retained == nil && len(r.members) == 0 && !r.followed() {
+				if r.retained == nil && len(r.members) == 0 && !r.followed() && !r.reading {
 					b.forget(r)
 					return true
 				}

@@ -249,7 +249,7 @@ func (r *remote) begin() {
 	if r.feeds == 1 {
 		return
 	}
-	r.b.tree.each("#", func(n *node) {
+	r.b.tree.eachRest("#", false, func(n *node) { // of names that begin with $, too
 		switch rec := n.record; {
 		case rec == nil || !rec.history():
 		case rec.followed():
@@ -446,8 +446,9 @@ func (r *remote) settle(rec *record, topic string, err error) {
 	for n := 1; len(rec.waiting) > 0 && (rec.waiting[0].asked || rec.answers(rec.waiting[0].after)); n++ {
 		w := rec.waiting[0]
 		rec.waiting = rec.waiting[1:]
+		err := err
 		if err == nil {
-			_ = w.sub.begin(topic, func(*Broker) (*Message, error) { return b.recall(topic, w.after) })
+			err = w.sub.begin(topic, func(*Broker) (*Message, error) { return b.recall(topic, w.after) })
 		}
 		if err != nil || n%beginsAtOnce == 0 {
 			b.mu.Unlock() // others may go between

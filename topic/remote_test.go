@@ -20,6 +20,7 @@ import (
 // machine is a Broker with an Engine, whose calls return when the test says so.
 type machine struct {
 	t       *testing.T
+	topic   string // of the history
 	g       *act.Group
 	b       *topic.Broker
 	stores  calls
@@ -67,8 +68,8 @@ type apart struct{}
 func (apart) Execute(f func()) { go f() }
 
 func newMachine(t *testing.T, cfg topic.Config) *machine {
-	m := &machine{t: t, deliver: make(chan func([]topic.Stored)), lost: make(chan error)}
-	cfg.Engine, cfg.Rules = m, []topic.Rule{{Filter: "h", History: 3}, {Filter: "p", Presence: true}}
+	m := &machine{t: t, topic: "h", deliver: make(chan func([]topic.Stored)), lost: make(chan error)}
+	cfg.Engine, cfg.Rules = m, []topic.Rule{{Filter: "h", History: 3}, {Filter: "$h", History: 3}, {Filter: "p", Presence: true}}
 	m.b = topic.New(cfg)
 	m.g = act.NewGroup(act.Config{
 		Schedulers: 2, Threads: act.Stepped, Clock: &servertest.Clock{}, Executor: &executors{&m.stores, &m.reads, apart{}}, Logger: zap.NewNop(),
@@ -142,10 +143,10 @@ func (m *machine) at(text string) topic.Position {
 	return topic.Position{Epoch: text[:1], Offset: n}
 }
 
-// stored returns messages of the topic h, from their positions.
+// stored returns messages of the topic, from their positions.
 func (m *machine) stored(texts ...string) (all []topic.Stored) {
 	for _, text := range texts {
-		all = append(all, topic.Stored{Publication: topic.Publication{Topic: "h", Data: []byte(text)}, Position: m.at(text)})
+		all = append(all, topic.Stored{Publication: topic.Publication{Topic: m.topic, Data: []byte(text)}, Position: m.at(text)})
 	}
 	return all
 }
@@ -210,6 +211,8 @@ func TestFollowWithAnEngine(t *testing.T) {
 			[]string{"all after a5, lost until b5, b6"}},
 		{"and once more what is being read then", "feed a5; history a4 a5; follow a3; during lost; read; history a4 a5 a6; read; feed a7", 2,
 			[]string{"all after a3, a4, a5, a6, a7"}},
+		{"a name may begin with $", "dollar; feed a5; follow a5; lost; history a4 a5 a6; read; feed a7", 1, []string{"all after a5, a6, a7"}},
+		{"too many filters meanwhile end what waits", "history a5; follow a4; filters; read", 1, []string{topic.ErrFilters.Error()}},
 		{"an error ends what waits", "feed a5; follow a5; follow a3; fail; read; feed a6", 1,
 			[]string{"all after a5, lost until a5, a6", "gone"}},
 	} {
@@ -246,6 +249,12 @@ func TestFollowWithAnEngine(t *testing.T) {
 					}
 				case "lost":
 					lost()
+				case "dollar":
+					m.topic = "$h"
+				case "filters":
+					for n := range topic.MaxFilters {
+						require.NoError(t, m.subs[0].Add(fmt.Sprint(n)))
+					}
 				case "fail":
 					m.err = errors.New("gone")
 				}
@@ -258,7 +267,7 @@ func TestFollowWithAnEngine(t *testing.T) {
 
 func (m *machine) follow(after string) {
 	sub := m.b.Subscribe(nil, topic.Options{})
-	require.NoError(m.t, sub.Follow("h", m.at(after)))
+	require.NoError(m.t, sub.Follow(m.topic, m.at(after)))
 	m.subs = append(m.subs, sub)
 	m.step()
 }
