@@ -82,11 +82,14 @@ type visit struct {
 	*visitor
 	begins [2]topic.Position
 	last   bool
+	gone   bool
 }
 
 // visit is the client's part.
 func (x *rooms) visit(c *sim.Client, v *visitor, last bool) {
-	x.visits = append(x.visits, &visit{v, v.at, last})
+	this := &visit{visitor: v, begins: v.at, last: last}
+	defer func() { this.gone = true }()
+	x.visits = append(x.visits, this)
 	if _, err := c.Write([]byte{byte(len(x.visits) - 1)}); err != nil {
 		return
 	}
@@ -164,7 +167,9 @@ func (s *seat) Act(t *act.Task) act.Directive {
 			return goneOr(t, err)
 		}
 		s.visit = s.x.visits[in[0]]
-		s.c.Discard(1)
+		if s.c.Discard(1); s.visit.gone { // its bytes were late
+			return act.Done
+		}
 		s.claim = s.x.names.TakeOver(t, fmt.Sprint(s.visit.id), s)
 	}
 	if s.sub == nil {
