@@ -186,7 +186,7 @@ const floors = `
 	examples/httpd          act admission httpd httpd/accesslog httpd/files inspect listener program proxyproto secure
 	                  crypto/tls flag io/fs
 	examples/mqtt           act admission httpd httpd/websocket inspect listener program proxyproto secure topic
-	                  crypto/tls encoding/binary flag go.uber.org/zap time
+	                  crypto/tls encoding/binary flag time
 	examples/proxy/proxy    act listener proxyproto time
 	examples/proxy          admission examples/proxy/proxy inspect internal/cli listener program proxyproto secure
 	                  crypto/tls crypto/x509 flag net os

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/listener"
@@ -17,10 +15,12 @@ import (
 )
 
 const (
-	greeting = 10 * time.Second // until the CONNECT
-	forever  = 1 << 62          // no sum overflows
-	batch    = 64               // packets that are read, or sent, in a turn
-	window   = 64               // messages that are sent and not acknowledged
+	greeting  = 10 * time.Second // until the CONNECT
+	forever   = 1 << 62          // no sum overflows
+	batch     = 64               // packets that are read, or sent, in a turn
+	window    = 64               // messages that are sent to a client and not acknowledged
+	maxQueue  = 1000             // messages that wait for a client, of each quality of service
+	maxAbsent = 10_000           // sessions of absent clients
 )
 
 // wire is a connection. Its methods are as in a listener.Conn.
@@ -69,16 +69,15 @@ func (x *socket) Peek(n int) ([]byte, error) {
 
 // client is the task of a connection.
 type client struct {
-	broker   *broker
-	wire     wire
-	hello    hello
-	claim    *topic.Claim[struct{}] // of the identifier; nil: before the CONNECT
-	session  *session               // nil: before the CONNACK
-	answer   []byte                 // is sent before another packet is read
-	heard    time.Duration          // when the latest packet came
-	patience time.Duration          // until the next one
-	timer    act.Timer
-	left     bool
+	broker          *broker
+	wire            wire
+	hello           hello
+	claim           *topic.Claim[struct{}] // of the identifier; nil: before the CONNECT
+	session         *session               // nil: before the CONNACK
+	answer          []byte                 // is sent before another packet is read
+	heard, patience time.Duration          // when the latest packet came, and the longest time to the next
+	timer           act.Timer
+	why             error // the client leaves
 }
 
 func newClient(b *broker, w wire) act.Action {
@@ -86,21 +85,24 @@ func newClient(b *broker, w wire) act.Action {
 }
 
 // Act goes on until the client leaves, and then publishes the will.
-func (c *client) Act(t *act.Task) act.Directive {
-	if !c.left {
-		d, err := c.turn(t)
-		if err == nil {
+func (c *client) Act(t *act.Task) (d act.Directive) {
+	if c.why == nil {
+		if d, c.why = c.turn(t); c.why == nil {
 			return d
 		}
-		t.Scheduler().Logger().Debug("a client leaves", zap.Error(err))
-		c.left = true
 	}
 	if c.session != nil && c.hello.will != nil {
 		if err := c.broker.topics.Publish(*c.hello.will); wait(t, err) != err {
 			return act.Wait
 		}
 	}
-	return act.Done
+	if c.session != nil && t.Release(c.session) { // now: the end of a WebSocket may take seconds
+		_, _ = c.session.Close(), c.claim.Close()
+	}
+	if c.why == io.EOF {
+		return act.Done
+	}
+	return t.Fail(&listener.PeerError{Err: c.why})
 }
 
 // wait arms an act.Blocked, and returns any other error.
@@ -117,10 +119,10 @@ func (c *client) turn(t *act.Task) (d act.Directive, err error) {
 	switch due := c.heard + c.patience; {
 	case t.Order() != nil:
 		c.hello.will = nil
-		return d, errors.New("the broker ends")
+		return d, io.EOF
 	case t.Scheduler().Now() >= due:
 		return d, errors.New("the client has sent nothing for too long")
-	case !c.timer.Armed():
+	case !c.timer.Armed() || c.timer.When() > due:
 		t.WakeAt(&c.timer, due)
 	}
 	d = act.Wait
@@ -152,19 +154,17 @@ func (c *client) enter(t *act.Task) error {
 		if err != nil {
 			return err
 		}
-		if c.wire.Discard(n); c.hello.id == "" { // [MQTT-3.1.3-6]
-			c.hello.id = fmt.Sprintf("\x00%p", c) // no other client has it, and none can choose it
-		}
+		c.wire.Discard(n)
+		c.hello.id = cmp.Or(c.hello.id, fmt.Sprintf("\x00%p", c)) // [MQTT-3.1.3-6]; no client can choose that
 		c.claim = c.broker.names.TakeOver(t, c.hello.id, struct{}{})
 	}
 	if err := c.claim.Acquire(); err != nil {
 		return err
 	}
 	s, present := c.broker.open(t, c.hello)
-	t.Own(s) // closed before the claim
+	t.Own(s) // is closed before the claim
 	c.session, c.answer = s, encodeAck(connack, present<<8)
 	c.heard, c.patience = t.Scheduler().Now(), cmp.Or(c.hello.keepAlive*3/2, forever) // [MQTT-3.1.2-24]
-	c.timer.Stop()
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (c *client) handle(p packet) error {
 		c.answer = encodeAck(p.kind+1, id, qos...)
 		return err
 	case pingreq:
-		c.answer = []byte{byte(pingresp) << 4, 0}
+		c.answer = []byte{pingresp << 4, 0}
 		return nil
 	case disconnect:
 		c.hello.will = nil // [MQTT-3.1.2-10]
@@ -243,8 +243,7 @@ func (c *client) handle(p packet) error {
 
 // deliver sends messages, until an error. Flights of an earlier connection are the first [MQTT-4.4.0-1].
 func (c *client) deliver(t *act.Task) (err error) {
-	s := c.session
-	for range batch {
+	for s, n := c.session, 0; n < batch && err == nil; n++ {
 		if s.sent == len(s.flights) {
 			err = s.next(t)
 		} else if f := &s.flights[s.sent]; f.id == 0 {
@@ -255,11 +254,8 @@ func (c *client) deliver(t *act.Task) (err error) {
 			f.again = true
 			s.sent++
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return err
 }
 
 // session is the state of a client, which may outlive its connection (section 3.1.2.4). One connection at a time uses it.
@@ -288,12 +284,6 @@ func (s *session) subscribe(filter string, qos byte) byte {
 	}
 	s.queues[1-qos].Remove(filter) // which it may have had
 	return qos
-}
-
-func (s *session) end() {
-	for _, q := range s.queues {
-		_ = q.Close() // never fails
-	}
 }
 
 // next adds a message to the flights. If there is none, t will be woken, and the error is an act.Blocked.

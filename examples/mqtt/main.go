@@ -9,6 +9,7 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"flag"
 	"slices"
 	"sync"
@@ -32,29 +33,13 @@ func main() {
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"mqtt", "h2", "http/1.1"}}},
 	}}
 	server.Parse()
-	b := newBroker()
+	b := &broker{topics: topic.New(topic.Config{MaxMessage: maxPacket})}
 	plain := server.Listen(server.Addr, func(c *listener.Conn) act.Action { return newClient(b, stream{c}) })
 	plain.Limits.Read, plain.Limits.High = maxHeader+maxPacket, maxHeader+maxPacket
-	server.Run(b.topics, plain, server.Listen(*web, b.site().Serve))
-}
-
-// site returns the web server. Pages of any origin may connect, at any path.
-func (b *broker) site() *httpd.Server {
-	sockets := &websocket.Server{Origin: func(*httpd.Request) bool { return true }}
+	sockets := &websocket.Server{Handler: b.socket, Origin: func(*httpd.Request) bool { return true }}
 	sockets.Subprotocols, sockets.MaxMessage = []string{"mqtt"}, maxHeader+maxPacket
-	sockets.Handler = func(c *websocket.Conn, _ *httpd.Request) act.Action {
-		if c.Subprotocol() == "" { // [MQTT-6.0.0-3]
-			return nil
-		}
-		return newClient(b, &socket{Conn: c})
-	}
-	return &httpd.Server{Handler: sockets.Serve}
+	server.Run(b.topics, plain, server.Listen(*web, (&httpd.Server{Handler: sockets.Serve}).Serve))
 }
-
-const (
-	maxQueue  = 1000   // messages that wait for a client, of each quality of service
-	maxAbsent = 10_000 // sessions of absent clients
-)
 
 // broker is what all clients share.
 type broker struct {
@@ -64,10 +49,15 @@ type broker struct {
 	absent []*session // the longest absence first
 }
 
-func newBroker() *broker { return &broker{topics: topic.New(topic.Config{MaxMessage: maxPacket})} }
+func (b *broker) socket(c *websocket.Conn, _ *httpd.Request) act.Action {
+	if c.Subprotocol() == "" { // [MQTT-6.0.0-3]
+		return nil
+	}
+	return newClient(b, &socket{Conn: c})
+}
 
-// open returns the session of a client that has come, and 1 if it is not new. A client that is too slow, or absent for too long, loses
-// the oldest messages of quality of service 0. With 1 it loses none without being told: its session ends.
+// open returns the session of a client that has come, and 1 if it is not new. A client that is too slow, or absent for too
+// long, loses the oldest messages of quality of service 0. With 1 it loses none without being told: its session ends.
 func (b *broker) open(t *act.Task, h hello) (s *session, present uint16) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +67,7 @@ func (b *broker) open(t *act.Task, h hello) (s *session, present uint16) {
 			s.sent = 0
 			return s, 1
 		}
-		s.end()
+		_, _ = s.queues[0].Close(), s.queues[1].Close()
 	}
 	s = &session{hello: h, broker: b}
 	for qos, overflow := range [...]topic.Overflow{topic.DropOldest, topic.End} {
@@ -92,11 +82,11 @@ func (s *session) Close() error {
 	b := s.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.clean {
-		s.end()
-	} else if b.absent = append(b.absent, s); len(b.absent) > maxAbsent {
-		b.absent[0].end()
-		b.absent = b.absent[1:]
+	if !s.clean {
+		if b.absent = append(b.absent, s); len(b.absent) <= maxAbsent {
+			return nil
+		}
+		s, b.absent = b.absent[0], b.absent[1:]
 	}
-	return nil
+	return errors.Join(s.queues[0].Close(), s.queues[1].Close())
 }

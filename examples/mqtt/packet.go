@@ -14,17 +14,15 @@ const (
 	maxPacket            = 256 << 10 // bytes after it; the standard allows 256 MiB
 )
 
-// kind is the type of a packet (section 2.2.1).
-type kind byte
-
+// The kinds of packets (section 2.2.1).
 const (
-	connect, connack, publish, puback        kind = 1, 2, 3, 4
-	subscribe, suback, unsubscribe, unsuback kind = 8, 9, 10, 11
-	pingreq, pingresp, disconnect            kind = 12, 13, 14
+	connect, connack, publish, puback        = 1, 2, 3, 4
+	subscribe, suback, unsubscribe, unsuback = 8, 9, 10, 11
+	pingreq, pingresp, disconnect            = 12, 13, 14
 )
 
 // fixed has the flags of the packets that clients send. The flags of a PUBLISH vary.
-var fixed = map[kind]byte{connect: 0, puback: 0, subscribe: 2, unsubscribe: 2, pingreq: 0, disconnect: 0}
+var fixed = map[byte]byte{connect: 0, puback: 0, subscribe: 2, unsubscribe: 2, pingreq: 0, disconnect: 0}
 
 // violation is what a client has broken: a section of the standard, or a rule by its number, [MQTT-x.y.z-n].
 type violation string
@@ -36,15 +34,13 @@ var refused = map[error]uint16{violation("3.1.2-2"): 1, violation("3.1.3-8"): 2}
 
 // packet is a packet of a client. Its body is lent, as the input is.
 type packet struct {
-	kind  kind
-	flags byte
-	body  []byte
+	kind, flags byte
+	body        []byte
 }
 
-// split returns the first packet of the input, and how many bytes it takes. Until they are there it has no body. The input has at
-// least minHeader bytes.
+// split returns the first packet of at least minHeader bytes, and how many it takes. Until they are there it has no body.
 func split(in []byte) (p packet, n int, err error) {
-	p.kind, p.flags = kind(in[0]>>4), in[0]&0xf
+	p.kind, p.flags = in[0]>>4, in[0]&0xf
 	if want, known := fixed[p.kind]; p.kind != publish && (!known || p.flags != want) {
 		return p, 0, violation("2.2.2-2")
 	}
@@ -79,7 +75,6 @@ func (f *fields) take(n int) (taken []byte) {
 	return taken
 }
 
-// number returns a number of n bytes.
 func (f *fields) number(n int) (v uint16) {
 	for _, b := range f.take(n) {
 		v = v<<8 | uint16(b)
@@ -93,7 +88,6 @@ func (f *fields) id() uint16 {
 	return id
 }
 
-// data returns bytes that have their length before them.
 func (f *fields) data() []byte { return f.take(int(f.number(2))) }
 
 func (f *fields) text() string {
@@ -158,7 +152,7 @@ func decodePublish(p packet) (m topic.Publication, id uint16, err error) {
 	return m, id, f.err
 }
 
-// decodeFilters reads a SUBSCRIBE or an UNSUBSCRIBE (sections 3.8 and 3.10). Only a SUBSCRIBE has a quality of service for each filter.
+// decodeFilters reads a SUBSCRIBE, or an UNSUBSCRIBE, which has no qualities of service (sections 3.8 and 3.10).
 func decodeFilters(p packet) (id uint16, filters []string, qos []byte, err error) {
 	f := fields{rest: p.body}
 	for id = f.id(); len(f.rest) > 0 && f.err == nil; {
@@ -177,7 +171,7 @@ func decodeFilters(p packet) (id uint16, filters []string, qos []byte, err error
 // encodePublish returns a PUBLISH. Without an id its quality of service is 0.
 func encodePublish(m *topic.Message, id uint16, again bool) []byte {
 	length := 2 + len(m.Topic) + 2*int(bit(id != 0)) + len(m.Data)
-	first := byte(publish)<<4 | bit(again)<<3 | bit(id != 0)<<1 | bit(m.Retained)
+	first := byte(publish<<4) | bit(again)<<3 | bit(id != 0)<<1 | bit(m.Retained)
 	out := binary.AppendUvarint(append(make([]byte, 0, maxHeader+length), first), uint64(length))
 	out = append(binary.BigEndian.AppendUint16(out, uint16(len(m.Topic))), m.Topic...)
 	if id != 0 {
@@ -187,8 +181,8 @@ func encodePublish(m *topic.Message, id uint16, again bool) []byte {
 }
 
 // encodeAck returns any other packet of a broker. What follows the two bytes of v are the return codes of a SUBACK.
-func encodeAck(k kind, v uint16, codes ...byte) []byte {
-	out := binary.AppendUvarint([]byte{byte(k) << 4}, uint64(2+len(codes)))
+func encodeAck(kind byte, v uint16, codes ...byte) []byte {
+	out := binary.AppendUvarint([]byte{kind << 4}, uint64(2+len(codes)))
 	return append(binary.BigEndian.AppendUint16(out, v), codes...)
 }
 
