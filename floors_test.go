@@ -169,8 +169,6 @@ const floors = `
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore golang.org/x/sys/unix net os os/signal path/filepath syscall time
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
-	examples/chat           act admission httpd httpd/files httpd/websocket inspect listener program proxyproto secure topic
-	                  crypto/rand crypto/sha256 crypto/tls embed encoding/hex encoding/json flag io/fs net/url time
 	examples/echo/echo      act listener
 	examples/echo           admission examples/echo/echo inspect program proxyproto secure
 	examples/echo-coro      admission coro inspect program proxyproto secure

@@ -1,10 +1,13 @@
 package browser
 
 import (
+	"crypto/rand"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/testing/exectest"
+	"github.com/daimon-go/daimon/internal/testing/pgserver"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // chatServer is examples/chat that runs.
@@ -24,9 +29,9 @@ type chatServer struct {
 }
 
 // serveChat starts the chat with its page at the address, and returns when it listens.
-func serveChat(t *testing.T, web string) *chatServer {
+func serveChat(t *testing.T, web string, flags ...string) *chatServer {
 	t.Helper()
-	flags := []string{"-addr", "127.0.0.1:0", "-web", web, "-reactors", "2"}
+	flags = append(flags, "-addr", "127.0.0.1:0", "-web", web, "-reactors", "2")
 	s := &chatServer{Program: exectest.Start(t, exectest.Build{Dir: "../../examples/chat"}.Command(t, flags...))}
 	var all [][]string
 	eventually(t, "the lines with the addresses", func() bool {
@@ -150,6 +155,21 @@ func chatting(t *testing.T, ada, ben *tab) {
 	}
 	ben.pictured(t, "chat-evil")
 
+	// A line that comes again is shown once.
+	run[any](t, ada, `() => {
+		const again = new WebSocket("ws://" + location.host + "/ws");
+		again.onopen = () => {
+			again.send(JSON.stringify({type: "join", room: "kitchen", name: "Ada", key: sessionStorage.getItem("key")}));
+			for (const id of ["once", "once", "last"]) {
+				again.send(JSON.stringify({type: "say", text: "said " + id, id}));
+			}
+		};
+	}`)
+	for _, p := range windows {
+		p.shows(t, "log", "said last")
+		require.Equal(t, 1, strings.Count(p.text(t, "log"), "said once"))
+	}
+
 	// Too fast, and too long.
 	run[any](t, ben, `() => {
 		for (let n = 0; n < 15; n++) {
@@ -184,4 +204,69 @@ func chatting(t *testing.T, ada, ben *tab) {
 	require.Zero(t, s.Exit(t))
 	require.Contains(t, s.Said(), "ended in order")
 	require.NotContains(t, s.Said(), "failed")
+}
+
+// together has three windows, each at a process of its own. The processes share a database, and are killed one after the other,
+// while all three talk. No window misses a line, or shows one twice.
+func together(t *testing.T, windows ...*tab) {
+	tier.Tool(t, "initdb")
+	postgres, err := pgserver.Shared()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, postgres.Close()) }()
+	database, err := postgres.Create("chat_" + strings.ToLower(rand.Text()))
+	require.NoError(t, err)
+	all := make([]string, len(windows)) // the addresses
+	for i := range all {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		all[i] = l.Addr().String()
+		require.NoError(t, l.Close())
+	}
+	serve := func(i int) *chatServer {
+		return serveChat(t, all[i], "-database", database, "-peers", strings.Join(slices.Delete(slices.Clone(all), i, i+1), ","))
+	}
+	servers := make([]*chatServer, len(all))
+	for i, p := range windows {
+		servers[i] = serve(i)
+		p.looksLike(t, "light", 1024, 640)
+		require.EqualValues(t, 200, p.visit(t, servers[i].page))
+		p.enter(t, fmt.Sprint("visitor ", i))
+	}
+	for _, p := range windows {
+		p.shows(t, "people", "3 here")
+	}
+	var want []string
+	say := func(by int, line string) {
+		windows[by].say(t, line)
+		want = append(want, line)
+	}
+	said := func(p *tab) []string {
+		return run[[]string](t, p, `() => [...document.querySelectorAll("#log .text")].map(e => e.textContent)`)
+	}
+	for i, s := range servers {
+		for by := range windows {
+			say(by, fmt.Sprintf("%d before the end of %d", by, i))
+		}
+		s.Signal(t, syscall.SIGKILL)
+		for by := range windows {
+			say(by, fmt.Sprintf("%d after the end of %d", by, i))
+		}
+		for _, p := range windows {
+			eventually(t, "all lines", func() bool { return len(said(p)) >= len(want) })
+			p.shows(t, "state", "Connected as")
+		}
+		servers[i] = serve(i)
+	}
+	for _, p := range windows {
+		require.Equal(t, said(windows[0]), said(p), "the order")
+		require.ElementsMatch(t, want, said(p))
+		require.NotContains(t, p.text(t, "log"), "missing")
+		p.shows(t, "people", "3 here")
+	}
+	windows[0].pictured(t, "chat-together")
+	for _, s := range servers {
+		s.Signal(t, syscall.SIGTERM)
+		require.Zero(t, s.Exit(t))
+	}
 }

@@ -73,6 +73,7 @@ func TestWeb(t *testing.T) {
 		{"a page of many files", loaded},
 		{"a page of many files, " + overTLS, loaded},
 		{"a chat in two windows", func(t *testing.T, p *tab) { chatting(t, p, open(t, browser)) }},
+		{"a chat on three processes", func(t *testing.T, p *tab) { together(t, p, open(t, browser), open(t, browser)) }},
 		{"a queue of jobs", queued},
 		{"what a server is doing", inspected},
 		{"a stall", stalled},

@@ -24,12 +24,14 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"io"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/topic"
+	"github.com/daimon-go/daimon/topic/postgres"
 )
 
 const (
@@ -42,21 +44,43 @@ const (
 // Chat has the rooms. It is a service, which is used by one Group, together with services that accept the members'
 // connections: their handlers are Member, and that of a web server Site.
 type Chat struct {
-	topics *topic.Broker
-	peers  []string      // further addresses of the page, for when this one is gone
-	every  time.Duration // a member that says more than one line in that time, after the first ones, is too fast; 0: none is
-	random io.Reader     // for the identifiers of terminals
+	database string // of PostgreSQL, in which other processes have the same rooms; empty: there are none
+	engine   *postgres.Engine
+	topics   *topic.Broker
+	peers    []string      // further addresses of the page, for when this one is gone
+	every    time.Duration // a member that says more than one line in that time, after the first ones, is too fast; 0: none is
+	random   io.Reader     // for the identifiers of terminals
 }
 
 // New returns a Chat without rooms.
-func New() *Chat {
-	return &Chat{every: time.Second / 2, random: rand.Reader, topics: topic.New(topic.Config{
-		Rules: []topic.Rule{{Filter: topicOf("+"), History: history, Presence: true}},
-	})}
+func New() *Chat { return &Chat{every: time.Second / 2, random: rand.Reader} }
+
+// Setup is a set-up function. It opens the database, so it comes after set-up functions that may fail, above all those of the
+// services that listen.
+func (c *Chat) Setup(s *act.Scheduler) error {
+	if s.Index() == 0 {
+		cfg := topic.Config{Rules: []topic.Rule{{Filter: topicOf("+"), History: history, Presence: true}}}
+		if c.database != "" {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			var err error
+			if c.engine, err = postgres.Open(ctx, c.database, postgres.Options{Logger: s.Logger()}); err != nil {
+				return err
+			}
+			cfg.Engine = c.engine
+		}
+		c.topics = topic.New(cfg)
+	}
+	return c.topics.Setup(s)
 }
 
-// Setup is a set-up function for each scheduler.
-func (c *Chat) Setup(s *act.Scheduler) error { return c.topics.Setup(s) }
+// Close closes the database.
+func (c *Chat) Close() error {
+	if c.engine == nil {
+		return nil
+	}
+	return c.engine.Close()
+}
 
 // topicOf returns the topic of a room, and presenceOf the topic of its comings and goings. A room has no name with / + or #.
 func topicOf(room string) string    { return "chat/" + room }

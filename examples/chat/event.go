@@ -83,7 +83,7 @@ func refuseLine(why, id string) *event {
 var (
 	over      = tell("* the chat ends\n", news{Type: "over"})
 	bye       = tell("* good bye\n", news{Type: "notice", Text: "Good bye."})
-	noWay     = tell("* there is no way in\n", news{Type: "notice", Text: "There is no way into this room."})
+	failed    = tell("* the room is closed at the moment\n", news{Type: "notice", Text: "The room is closed at the moment."})
 	behind    = tell("* you are too far behind\n", news{Type: "notice", Text: "You are too far behind."})
 	ready     = tell("", news{Type: "ready"})
 	whoAreYou = tell("Your name?\n", news{Type: "refused", Text: "Join a room first."})
@@ -94,5 +94,4 @@ var (
 const (
 	tooFast = "You type too fast. Wait a moment, please."
 	tooLong = "That line is too long."
-	notSaid = "That line could not be said."
 )

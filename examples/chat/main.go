@@ -2,9 +2,16 @@
 // /join ROOM goes to another room, /who lists the members of the room, /leave leaves, and any other line is said to the
 // room.
 //
-//	go run ./examples/chat
+//	go run .
 //	chromium http://127.0.0.1:7080/
 //	nc 127.0.0.1 7010
+//
+// Several processes with one database of PostgreSQL have the same rooms. Each page connects to the next process when its own is gone,
+// and gets what it has missed:
+//
+//	db=postgres://user@host/database
+//	go run . -database $db -peers 127.0.0.1:7081 &
+//	go run . -database $db -peers 127.0.0.1:7080 -addr 127.0.0.1:7011 -web 127.0.0.1:7081
 package main
 
 import (
@@ -23,6 +30,7 @@ import (
 func main() {
 	rooms := New()
 	web := flag.String("web", "127.0.0.1:7080", "the `address` of the page; empty: none")
+	flag.StringVar(&rooms.database, "database", "", "the `URL` of a database of PostgreSQL: all processes that have it have the same rooms")
 	flag.Func("peers", "further `addresses` of the page, host:1,host:2, where it connects when this one is gone", func(list string) error {
 		rooms.peers = strings.Split(list, ",")
 		return nil
@@ -32,10 +40,10 @@ func main() {
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}},
 	}}
 	server.Parse()
-	services := []program.Service{rooms, server.Listen(server.Addr, rooms.Member)}
+	services := []program.Service{server.Listen(server.Addr, rooms.Member)}
 	if *web != "" {
 		site := &httpd.Server{Handler: rooms.Site()}
 		services = append(services, server.Listen(*web, site.Serve))
 	}
-	server.Run(services...)
+	server.Run(append(services, rooms)...)
 }

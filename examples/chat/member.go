@@ -71,10 +71,12 @@ func (m *member) Act(t *act.Task) act.Directive {
 	case m.left:
 		return act.Yield
 	case m.todo != nil:
-		if d := m.todo.Act(t); !d.Finished() {
+		d := m.todo.Act(t)
+		if !d.Finished() {
 			return d
-		} else if m.todo = nil; d == act.Failed {
-			m.leave(t, noWay)
+		}
+		if m.todo = nil; d == act.Failed {
+			m.leave(failed)
 		}
 		return act.Yield
 	}
@@ -94,10 +96,10 @@ func (m *member) hear(t *act.Task) error {
 	for range maxHeard {
 		if m.held == nil {
 			if m.held = m.next(t); m.held == nil {
-				return m.pass(t, m.wire.flush())
+				return m.pass(m.wire.flush())
 			}
 		}
-		if err := m.pass(t, m.wire.tell(m.held, m.id != "" && m.held.by == m.id)); err != nil {
+		if err := m.pass(m.wire.tell(m.held, m.id != "" && m.held.by == m.id)); err != nil {
 			return err
 		}
 		m.held = nil
@@ -107,11 +109,11 @@ func (m *member) hear(t *act.Task) error {
 }
 
 // pass returns an error of the connection, if it is an act.Blocked. Otherwise the member leaves.
-func (m *member) pass(t *act.Task, err error) error {
+func (m *member) pass(err error) error {
 	if _, full := err.(act.Blocked); full || err == nil {
 		return err
 	}
-	m.leave(t)
+	m.leave()
 	return nil
 }
 
@@ -136,7 +138,7 @@ func (m *member) next(t *act.Task) *event {
 			wait.Arm(t)
 			return nil
 		case err != nil:
-			m.leave(t, behind)
+			m.leave(behind)
 		case x.Kind == topic.Followed:
 			m.fresh = true
 			return tell("", news{Type: "follows", Epoch: x.Epoch, Offset: x.Offset, Complete: x.Complete})
@@ -150,20 +152,20 @@ func (m *member) next(t *act.Task) *event {
 	}
 }
 
-// count takes it that somebody has come or left. Of a crowd the member hears that no more.
+// count notes that somebody has come or left. Of a crowd the member hears that no more.
 func (m *member) count(x *topic.Message) {
-	if x.Member().ID == m.id {
+	if m.here > crowd || x.Member().ID == m.id { // messages may have come before Remove
 		return
 	}
 	if m.here--; x.Kind == topic.Joined {
 		m.here += 2
 	}
-	if m.here <= crowd {
-		m.notes = append(m.notes, told.Of(x))
-		return
+	e := told.Of(x)
+	if m.here > crowd {
+		m.sub.Remove(presenceOf(m.room))
+		e = tell("", news{Type: "names", Here: m.here})
 	}
-	m.sub.Remove(presenceOf(m.room))
-	m.notes = append(m.notes, tell("", news{Type: "names", Here: m.here}))
+	m.notes = append(m.notes, e)
 }
 
 // read reads a wish and takes it.
@@ -174,9 +176,9 @@ func (m *member) read(t *act.Task) act.Directive {
 	case blocked:
 		return listener.Next(t, err)
 	case errors.Is(err, listener.ErrTooLong):
-		m.leave(t, refuse(tooLong))
+		m.leave(refuse(tooLong))
 	case err != nil: // the end, or a reset
-		m.leave(t)
+		m.leave()
 	case w.Type != "":
 		m.take(t, w)
 	}
@@ -191,7 +193,7 @@ func (m *member) take(t *act.Task, w wish) {
 	case w.Type == "join":
 		m.join(t, w)
 	case w.Type == "leave":
-		m.leave(t, bye)
+		m.leave(bye)
 	case m.name == "":
 		m.notes = append(m.notes, whoAreYou)
 	case w.Type == "who":
@@ -225,7 +227,7 @@ func (m *member) join(t *act.Task, w wish) {
 		m.notes = append(m.notes, unnamed)
 		return
 	}
-	m.out(t)
+	m.out()
 	m.name = name
 	if m.id == "" {
 		m.id = m.chat.identify(w.Key)
@@ -233,21 +235,21 @@ func (m *member) join(t *act.Task, w wish) {
 	m.sub = m.chat.topics.Subscribe(t, topic.Options{Queue: maxBehind, Overflow: topic.End,
 		Member: topic.Member{ID: m.id, Info: []byte(name)}})
 	_ = m.sub.Add(presenceOf(room)) // before the list is made, so that nobody is missing
-	m.todo = m.chat.members(t, room, func(t *act.Task, here roster) {
+	m.todo = m.chat.members(t, room, func(here roster) {
 		if here.taken(name, m.id) {
-			m.out(t)
+			m.out()
 			m.name = ""
 			m.notes = append(m.notes, tell("* "+name+" is taken in "+room+". Your name?\n", news{Type: "taken", Room: room, Name: name}))
 			return
 		}
-		m.enter(t, room, here, topic.Position{Epoch: w.Epoch, Offset: w.Offset})
+		m.enter(room, here, topic.Position{Epoch: w.Epoch, Offset: w.Offset})
 	})
 }
 
 // enter follows the topic of a room, in which the member's name is free.
-func (m *member) enter(t *act.Task, room string, here roster, after topic.Position) {
+func (m *member) enter(room string, here roster, after topic.Position) {
 	if err := m.sub.Follow(topicOf(room), after); err != nil {
-		m.leave(t, noWay)
+		m.leave(failed)
 		return
 	}
 	here = here.with(topic.Member{ID: m.id, Info: []byte(m.name)})
@@ -259,41 +261,41 @@ func (m *member) enter(t *act.Task, room string, here roster, after topic.Positi
 }
 
 // out leaves the room.
-func (m *member) out(t *act.Task) {
+func (m *member) out() {
 	if m.sub != nil {
-		t.Release(m.sub)
 		_ = m.sub.Close()
 		m.sub, m.room = nil, ""
 	}
 }
 
 // leave ends the member, after last words to it.
-func (m *member) leave(t *act.Task, last ...*event) {
-	m.out(t)
+func (m *member) leave(last ...*event) {
+	m.out()
 	m.notes, m.left = append(m.notes, last...), true
 }
 
-// say publishes a line. It waits while the schedulers have too many messages to pass on.
+// say publishes a line. It waits while there is no room for it, and until it is stored.
 func (m *member) say(t *act.Task, text, id string) act.Action {
 	line, err := json.Marshal(news{Type: "said", Name: m.name, Text: text, By: m.id, ID: id, At: t.Scheduler().Clock().Wall().UnixMilli()})
 	if err != nil {
 		panic(err) // strings and a number
 	}
+	var stored act.Action
 	return act.Func(func(t *act.Task) act.Directive {
-		err := m.chat.topics.Publish(topic.Publication{Topic: topicOf(m.room), Data: line})
-		if wait, ok := err.(act.Blocked); ok {
-			return listener.Next(t, wait)
+		if stored == nil {
+			f, err := m.chat.topics.Confirm(topic.Publication{Topic: topicOf(m.room), Data: line})
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			stored = f.Await()
 		}
-		if err != nil {
-			m.notes = append(m.notes, refuseLine(notSaid, id))
-		}
-		return act.Done
+		return stored.Act(t)
 	})
 }
 
 // who tells the member who is there.
 func (m *member) who(t *act.Task) act.Action {
-	return m.chat.members(t, m.room, func(_ *act.Task, here roster) { m.notes = append(m.notes, here.event(m.room)) })
+	return m.chat.members(t, m.room, func(here roster) { m.notes = append(m.notes, here.event(m.room)) })
 }
 
 // Close ends the wait of the work for a wish. The subscription ends with the task.

@@ -32,24 +32,28 @@ var crowds = act.NewLocal(func(*act.Scheduler) map[string]counted { return map[s
 
 // members returns an action that asks who is in a room, and calls then with the answer. In a crowd, all who ask within
 // countEvery get the same one.
-func (c *Chat) members(t *act.Task, room string, then func(*act.Task, roster)) act.Action {
+func (c *Chat) members(t *act.Task, room string, then func(roster)) act.Action {
 	known, now := crowds.Get(t.Scheduler()), t.Scheduler().Now()
 	if x := known[room]; now < x.until {
-		return act.Func(func(t *act.Task) act.Directive {
-			then(t, x.roster)
-			return act.Done
-		})
+		return do(func() { then(x.roster) })
 	}
 	answer := c.topics.Members(topicOf(room))
-	return act.Seq(answer.Await(), act.Func(func(t *act.Task) act.Directive {
+	return act.Seq(answer.Await(), do(func() {
 		here, _ := answer.Value() // Await has had no error
 		if len(here) > crowd {
 			maps.DeleteFunc(known, func(_ string, x counted) bool { return x.until <= now })
 			known[room] = counted{here, now + countEvery}
 		}
-		then(t, here)
-		return act.Done
+		then(here)
 	}))
+}
+
+// do returns an action that calls f, in one turn.
+func do(f func()) act.Action {
+	return act.Func(func(*act.Task) act.Directive {
+		f()
+		return act.Done
+	})
 }
 
 // taken reports whether another member has that name, however it is written.

@@ -24,10 +24,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestWorldChat has members talk and change rooms. Each member hears the lines of another in order, none twice and none of its
+// TestMembersInSimulatedWorlds has members talk and change rooms. Each member hears the lines of another in order, none twice and none of its
 // own, and ends by itself or with the chat, which is announced. A page that loses its connection and comes again hears each line of
 // its room once. A member that only listens hears something.
-func TestWorldChat(t *testing.T) {
+func TestMembersInSimulatedWorlds(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		high := pick(w, 0, 1000)
 		c := New()
@@ -106,7 +106,7 @@ func listens(name string, in *bufio.Reader, ends bool) error {
 			return err
 		case told:
 			return fmt.Errorf("%q was heard behind the last line", line)
-		case line == noWay.text || line == over.text && !ends:
+		case line == failed.text || line == over.text && !ends:
 			return errors.New(line)
 		}
 		told = line == over.text

@@ -39,9 +39,9 @@ func (b Builder) Module(dir, toolchain string) (program string, err error) {
 	return b.compile(filepath.Join(b.bench, dir), "main.go", "env", "GOTOOLCHAIN="+toolchain, "go", "build")
 }
 
-// Daimon compiles a package of the library, by the library's own go.mod, and returns the program.
+// Daimon compiles a package of the library, or of an example, by its own go.mod, and returns the program.
 func (b Builder) Daimon(dir string) (program string, err error) {
-	return b.compile(filepath.Dir(b.bench), dir, "go", "build")
+	return b.compile(filepath.Join(filepath.Dir(b.bench), dir), ".", "go", "build")
 }
 
 // compile shows the output of the compiler only if it fails.
@@ -50,7 +50,8 @@ func (b Builder) compile(in, source string, compiler ...string) (program string,
 	if program, ok := b.done[key]; ok {
 		return program, nil
 	}
-	program = filepath.Join(b.To, strings.ReplaceAll(strings.TrimSuffix(source, ".c"), "/", "-")) // sources may end alike
+	program = strings.TrimPrefix(strings.TrimSuffix(key, ".c"), filepath.Dir(b.bench)+"/")
+	program = filepath.Join(b.To, strings.ReplaceAll(program, "/", "-")) // sources may end alike
 	cmd := exec.Command(compiler[0], append(compiler[1:], "-o", program, "./"+source)...)
 	cmd.Dir = in
 	if out, err := cmd.CombinedOutput(); err != nil {
