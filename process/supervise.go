@@ -181,9 +181,9 @@ func (x *child) outlasts(r *runner, why Reason) bool {
 func (x *rare) takeOperations() (all []endObserver) {
 	for e := x.observers.TakeAll(); e != nil; {
 		next := e.Next
-		watched, _ := e.Of.(*watched)
-		watcher, _ := e.Of.(*watcher)
-		if watched != nil && !watched.each || watcher != nil && watcher.isLink {
+		of, isOf := e.Of.(*watched)
+		by, isBy := e.Of.(*watcher)
+		if isOf && !of.each || isBy && by.isLink {
 			x.observers.Append(e)
 		} else {
 			all = append(all, e.Of)
