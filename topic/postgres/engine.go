@@ -30,6 +30,7 @@ type Options struct {
 type Engine struct {
 	pool   *pgxpool.Pool
 	log    *zap.Logger
+	answer time.Duration // how long the database may take to answer, before the connection is given up and the call is made again
 	schema string
 	key    int32 // of advisory locks
 	life   context.Context
@@ -56,20 +57,24 @@ type Engine struct {
 
 var _ topic.Engine = (*Engine)(nil)
 
-// attemptTimeout is how long the database may take to answer, before the connection is given up and the call is made again.
-var attemptTimeout = 10 * time.Second
+// answerTimeout is Engine.answer.
+const answerTimeout = 10 * time.Second
 
 // Open connects to the database, whose URL or parameters are as for pgxpool.ParseConfig, and makes the schema and its tables if
 // they do not exist. It fails if the server is older than 13, or a standby, or if the encoding of the database is not UTF8.
 func Open(ctx context.Context, database string, o Options) (*Engine, error) {
+	return open(ctx, database, o, answerTimeout)
+}
+
+func open(ctx context.Context, database string, o Options, answer time.Duration) (*Engine, error) {
 	cfg, err := pgxpool.ParseConfig(database)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	cfg.ConnConfig.ConnectTimeout = cmp.Or(cfg.ConnConfig.ConnectTimeout, attemptTimeout)
+	cfg.ConnConfig.ConnectTimeout = cmp.Or(cfg.ConnConfig.ConnectTimeout, answer)
 	// A call that was given up ends at the server, too. What was published is not lost in a crash of the server.
 	for name, value := range map[string]string{
-		"statement_timeout": fmt.Sprint(attemptTimeout.Milliseconds()), "idle_in_transaction_session_timeout": "10s",
+		"statement_timeout": fmt.Sprint(answer.Milliseconds()), "idle_in_transaction_session_timeout": "10s",
 		"default_transaction_isolation": "read committed",
 		"synchronous_commit":            "on", "application_name": cmp.Or(cfg.ConnConfig.RuntimeParams["application_name"], "daimon topics"),
 	} {
@@ -80,7 +85,7 @@ func Open(ctx context.Context, database string, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	e := &Engine{
-		pool: pool, log: cmp.Or(o.Logger, zap.NewNop()), schema: cmp.Or(o.Schema, "daimon_topics"),
+		pool: pool, log: cmp.Or(o.Logger, zap.NewNop()), answer: answer, schema: cmp.Or(o.Schema, "daimon_topics"),
 		stored: make(chan struct{}, 1), outbox: make(chan struct{}, 1), members: map[member][]byte{},
 	}
 	key := fnv.New32a()
@@ -107,7 +112,7 @@ func Open(ctx context.Context, database string, o Options) (*Engine, error) {
 func (e *Engine) Close() error {
 	e.end()
 	e.all.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), e.answer)
 	defer cancel()
 	err := e.quit(ctx)
 	e.pool.Close()
@@ -142,7 +147,7 @@ func (e *Engine) again(ctx context.Context, f func(context.Context) error) error
 	defer cancel()
 	defer context.AfterFunc(e.life, cancel)()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		attempt, cancel := context.WithTimeout(ctx, e.answer)
 		err := f(attempt)
 		cancel()
 		switch {
@@ -156,6 +161,7 @@ func (e *Engine) again(ctx context.Context, f func(context.Context) error) error
 		case e.away.CompareAndSwap(false, true):
 			e.log.Warn("topics: the database cannot be reached, or is not able to store", zap.Error(err))
 		}
+		e.pool.Reset() // its other connections are lost, too, or take as long
 		rest(ctx, pause)
 	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -23,3 +24,8 @@ func (e *Engine) Machine() int64 { return e.machine }
 
 // Pool returns the pool of e.
 func (e *Engine) Pool() *pgxpool.Pool { return e.pool }
+
+// OpenImpatient is Open with another time for answers.
+func OpenImpatient(ctx context.Context, database string, o Options, answer time.Duration) (*Engine, error) {
+	return open(ctx, database, o, answer)
+}

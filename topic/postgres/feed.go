@@ -122,7 +122,7 @@ func (f *feed) run(ctx context.Context) error {
 func (f *feed) poll(ctx context.Context, sql string, args ...any) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	timer := time.AfterFunc(attemptTimeout, cancel) // unless the Broker takes long
+	timer := time.AfterFunc(f.e.answer, cancel) // unless the Broker takes long
 	defer timer.Stop()
 	number := f.e.polls.begin()
 	rows, err := f.conn.Query(ctx, f.e.in(sql), args...)
@@ -139,7 +139,7 @@ func (f *feed) poll(ctx context.Context, sql string, args ...any) (err error) {
 		f.deliver(chunk)
 		f.begun = true
 		chunk, bytes = nil, 0
-		timer.Reset(attemptTimeout)
+		timer.Reset(f.e.answer)
 	}
 	for rows.Next() {
 		var row fielded

@@ -75,24 +75,33 @@ type machine struct {
 	schema string
 	ctx    context.Context
 	fed    chan topic.Stored
+	losses atomic.Int64 // how often Feed has ended
 }
 
 func open(t testing.TB, schema string, rules ...topic.Rule) *machine {
 	t.Helper()
 	e, err := postgres.Open(t.Context(), server(t).Socket(database), postgres.Options{Schema: schema})
 	require.NoError(t, err)
+	return feed(t, e, schema, rules...)
+}
+
+// feed begins a Feed, and begins it again if it has lost messages.
+func feed(t testing.TB, e *postgres.Engine, schema string, rules ...topic.Rule) *machine {
 	ctx, cancel := context.WithCancel(t.Context())
-	m := &machine{e, t, schema, ctx, make(chan topic.Stored, 1<<16)}
+	m := &machine{Engine: e, t: t, schema: schema, ctx: ctx, fed: make(chan topic.Stored, 1<<16)}
 	begun := make(chan struct{})
 	var once sync.Once
 	var all sync.WaitGroup
 	all.Go(func() {
-		_ = e.Feed(ctx, rules, func(messages []topic.Stored) {
-			once.Do(func() { close(begun) })
-			for _, s := range messages {
-				m.fed <- s
-			}
-		})
+		for ctx.Err() == nil {
+			_ = e.Feed(ctx, rules, func(messages []topic.Stored) {
+				once.Do(func() { close(begun) })
+				for _, s := range messages {
+					m.fed <- s
+				}
+			})
+			m.losses.Add(1)
+		}
 	})
 	<-begun
 	t.Cleanup(func() {

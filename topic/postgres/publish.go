@@ -168,7 +168,7 @@ func (e *Engine) hint() {
 			return
 		}
 		for look {
-			ctx, cancel := context.WithTimeout(e.life, attemptTimeout)
+			ctx, cancel := context.WithTimeout(e.life, e.answer)
 			at, err := e.positions(ctx, relay, e.key)
 			cancel()
 			if look = err == nil && len(at) > 0; look {
@@ -179,7 +179,7 @@ func (e *Engine) hint() {
 }
 
 func (e *Engine) notify() {
-	ctx, cancel := context.WithTimeout(e.life, attemptTimeout)
+	ctx, cancel := context.WithTimeout(e.life, e.answer)
 	defer cancel()
 	_, _ = e.pool.Exec(ctx, `SELECT pg_notify($1, '')`, e.schema)
 	rest(ctx, hintPause)

@@ -22,7 +22,7 @@ func (e *Engine) upkeep() {
 		if rest(e.life, upkeepPause); e.life.Err() != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(e.life, attemptTimeout)
+		ctx, cancel := context.WithTimeout(e.life, e.answer)
 		if n%beatEvery == 0 {
 			_ = e.beat(ctx) // what fails is done the next time
 			_ = e.heal(ctx)
