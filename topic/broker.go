@@ -156,7 +156,7 @@ func (b *Broker) publish(p Publication, stored *future.Future[Position]) (at Pos
 func (b *Broker) PublishWait(ctx context.Context, p Publication) error {
 	for {
 		err := b.Publish(p)
-		full, ok := err.(interface{ wait(context.Context) })
+		full, ok := err.(*full)
 		if !ok {
 			return err
 		}
@@ -185,7 +185,7 @@ func (b *Broker) route(m *Message) error {
 		case x.lane.closed:
 			return act.ErrClosed
 		case x.lane.full():
-			return (*fullLane)(x.lane)
+			return &full{"scheduler " + strconv.Itoa(x.lane.s.Index()), &x.lane.room, x.lane.isFull}
 		}
 	}
 	return nil
@@ -251,23 +251,24 @@ func (b *Broker) unlink(k *link) {
 	}
 }
 
-// fullLane is a lane as the error that it has no room.
-type fullLane lane
-
-func (f *fullLane) Error() string {
-	return "topic: too many messages wait for scheduler " + strconv.Itoa(f.s.Index())
+// full is the error that there is no room for a message.
+type full struct {
+	waits string // what the messages wait for that there are
+	room  *inbox.Room
+	is    func() bool // whether there is no room; any goroutine
 }
 
-func (f *fullLane) Describe(d *act.Description) { d.WaitsFor("room for a message of a topic") }
+func (f *full) Error() string { return "topic: too many messages wait for " + f.waits }
+
+// Describe implements act.Describer.
+func (f *full) Describe(d *act.Description) { d.WaitsFor("room for a message of a topic") }
 
 // Arm implements act.Blocked.
-func (f *fullLane) Arm(t *act.Task) { f.room.Add(t.Waker().Remote(), (*lane)(f).isFull) }
-
-func (f *fullLane) wait(ctx context.Context) { wait(ctx, &f.room, (*lane)(f).isFull) }
+func (f *full) Arm(t *act.Task) { f.room.Add(t.Waker().Remote(), f.is) }
 
 // wait waits for room, until ctx ends.
-func wait(ctx context.Context, room *inbox.Room, full func() bool) {
-	stop := context.AfterFunc(ctx, room.Announce)
-	room.Wait(func() bool { return ctx.Err() == nil && full() })
+func (f *full) wait(ctx context.Context) {
+	stop := context.AfterFunc(ctx, f.room.Announce)
+	f.room.Wait(func() bool { return ctx.Err() == nil && f.is() })
 	stop()
 }

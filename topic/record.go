@@ -121,20 +121,26 @@ func (b *Broker) forget(r *record) {
 
 // keep keeps m if its topic has a history, or if it is to be retained.
 func (b *Broker) keep(m *Message, retain bool) error {
-	history := b.historic(m.Topic)
-	n := b.tree.find(m.Topic, false)
-	if !history && (!retain || len(m.Data) == 0 && (n == nil || n.record == nil)) {
-		return nil
-	}
-	r, err := b.record(m.Topic)
-	if err != nil {
+	r, err := b.recordOf(m, retain)
+	if r == nil {
 		return err
 	}
-	if history {
+	if r.history() {
 		m.Position = Position{r.log.epoch, r.log.last + 1}
 	}
 	b.put(r, m, retain)
 	return nil
+}
+
+// recordOf returns the record for m, nil if nothing is kept for its topic.
+func (b *Broker) recordOf(m *Message, retain bool) (*record, error) {
+	if n := b.tree.find(m.Topic, false); n != nil && n.record != nil {
+		return n.record, nil
+	}
+	if !b.historic(m.Topic) && (!retain || len(m.Data) == 0) {
+		return nil, nil
+	}
+	return b.record(m.Topic)
 }
 
 // put puts m into the record of its topic.

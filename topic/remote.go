@@ -105,7 +105,7 @@ func (r *remote) publish(x outgoing) error {
 	case r.ctx.Err() != nil:
 		return act.ErrClosed
 	case r.full():
-		return (*fullQueue)(r)
+		return &full{"an Engine", &r.room, r.isFull}
 	}
 	r.queue = append(r.queue, x)
 	r.wake()
@@ -124,7 +124,7 @@ func (b *Broker) announce(c Change) {
 
 // wake has Act see what is to be stored.
 func (r *remote) wake() {
-	if r.feeds > 0 && !r.storing {
+	if !r.storing {
 		r.waker.Wake()
 	}
 }
@@ -138,18 +138,6 @@ func (r *remote) isFull() bool {
 	defer r.b.mu.Unlock()
 	return r.full()
 }
-
-// fullQueue is a remote as the error that too many messages are to be stored.
-type fullQueue remote
-
-func (f *fullQueue) Error() string { return "topic: too many messages wait to be stored" }
-
-func (f *fullQueue) Describe(d *act.Description) { d.WaitsFor("room for a message to be stored") }
-
-// Arm implements act.Blocked.
-func (f *fullQueue) Arm(t *act.Task) { f.room.Add(t.Waker().Remote(), (*remote)(f).isFull) }
-
-func (f *fullQueue) wait(ctx context.Context) { wait(ctx, &f.room, (*remote)(f).isFull) }
 
 // store stores, a batch at a time, until nothing is left.
 func (r *remote) store() (none struct{}, err error) {
@@ -231,9 +219,7 @@ func (r *remote) feed() {
 				begun = true
 				r.begin()
 			}
-			for i := range messages {
-				r.take(&messages[i])
-			}
+			r.take(messages)
 		})
 		r.log("what other machines publish was lost for a while", err)
 	}
@@ -261,26 +247,30 @@ func (r *remote) begin() {
 	})
 }
 
-// take passes on a message. It waits while a scheduler has too many.
-func (r *remote) take(s *Stored) {
-	for {
+// take passes on messages. It waits while a scheduler has too many.
+func (r *remote) take(messages []Stored) {
+	for len(messages) > 0 {
 		r.b.mu.Lock()
-		full, ok := r.pass(s).(*fullLane)
-		r.b.mu.Unlock()
-		if !ok {
-			return
+		var late *full
+		for late == nil && len(messages) > 0 {
+			if late, _ = r.pass(&messages[0]).(*full); late == nil {
+				messages = messages[1:]
+			}
 		}
-		full.wait(r.ctx)
+		r.b.mu.Unlock()
+		if late != nil {
+			late.wait(r.ctx)
+		}
 	}
 }
 
 // pass passes on a message, with the lock, if it is the next one of its topic.
 func (r *remote) pass(s *Stored) error {
-	rec := r.record(s)
+	m := s.message()
+	rec, _ := r.b.recordOf(m, s.Retain) // too many topics: it is not kept
 	if rec != nil && !r.isNext(rec, s.Position) || rec == nil && s.Retained && len(s.Data) == 0 {
 		return nil
 	}
-	m := s.message()
 	if !r.b.historic(s.Topic) {
 		m.Position = Position{}
 	}
@@ -301,18 +291,6 @@ func (s *Stored) message() *Message {
 		m.more = &more{member: s.Member}
 	}
 	return m
-}
-
-// record returns the record of the topic of s, nil if nothing is kept for it, or if there is no room for that.
-func (r *remote) record(s *Stored) *record {
-	if n := r.b.tree.find(s.Topic, false); n != nil && n.record != nil {
-		return n.record
-	}
-	if !r.b.historic(s.Topic) && (!s.Retain || len(s.Data) == 0) {
-		return nil
-	}
-	rec, _ := r.b.record(s.Topic)
-	return rec
 }
 
 // isNext reports whether a message at a Position is to be passed on now. A message that has come before is not. If messages before
