@@ -161,11 +161,8 @@ func (x *child) outlasts(r *runner, why Reason) bool {
 	for _, o := range operations {
 		r.protect(c, func() { o.ended(r, n) })
 	}
-	if s != nil {
-		s.leaving = cmp.Or(s.leaving, why)
-	}
 	switch {
-	case s != nil && s.stopFrom(r, 0):
+	case s != nil && s.leaves(r, why):
 		c.unlock(c.lock() &^ parked)
 	case why == Stopped || x.parent.p == nil:
 		return false
@@ -279,13 +276,13 @@ func (s *supervisor) lost(p *Self[report], x *child, n Notice) {
 // advance ends and starts children.
 func (s *supervisor) advance(p *Self[report]) {
 	if s.leaving != 0 {
-		if !s.stopFrom(p.on, 0) {
+		if !s.leaves(p.on, s.leaving) {
 			p.over = s.leaving
 		}
 		return
 	}
 	i := slices.IndexFunc(s.children, func(x *child) bool { return x.state < starting })
-	if s.Rest && i >= 0 && s.stopFrom(p.on, i) {
+	if s.Rest && i >= 0 && s.stopFrom(p.on, i, recalled) {
 		return
 	}
 	now := p.on.s.Clock().Monotonic()
@@ -305,13 +302,8 @@ func (s *supervisor) advance(p *Self[report]) {
 	}
 }
 
-// stopFrom ends the children from i on, and reports whether some have not ended yet. They wait for their restart, or end for
-// good with s.
-func (s *supervisor) stopFrom(r *runner, i int) (some bool) {
-	why := recalled
-	if s.leaving == Stopped || s.leaving != 0 && s.parent.p == nil {
-		why = Stopped
-	}
+// stopFrom ends the children from i on, and reports whether some have not ended yet.
+func (s *supervisor) stopFrom(r *runner, i int, why Reason) (some bool) {
 	for _, x := range slices.Backward(s.children[i:]) {
 		if x.state >= starting || x.state == down && why == Stopped {
 			x.state = stopping
@@ -320,6 +312,16 @@ func (s *supervisor) stopFrom(r *runner, i int) (some bool) {
 		some = some || x.state == stopping
 	}
 	return some
+}
+
+// leaves ends all children, and reports whether s has to wait for that: they end with it, or wait for its restart.
+func (s *supervisor) leaves(r *runner, why Reason) bool {
+	s.leaving = cmp.Or(s.leaving, why)
+	how := recalled
+	if s.parent.p == nil || s.leaving == Stopped {
+		how = Stopped
+	}
+	return s.stopFrom(r, 0, how)
 }
 
 // Close ends an incarnation. Its children are parked.

@@ -4,6 +4,7 @@ dir=$(mktemp -d) || exit
 cat >"$dir/conf" <<END
 listener ${2##*:} ${2%:*}
 allow_anonymous true
+set_tcp_nodelay true
 log_dest none
 user $(id -un)
 END

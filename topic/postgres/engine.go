@@ -91,7 +91,7 @@ func open(ctx context.Context, database string, o Options, answer time.Duration)
 	key := fnv.New32a()
 	_, _ = key.Write([]byte("daimon topics " + e.schema))
 	e.key = int32(key.Sum32())
-	e.polls.changed = make(chan struct{})
+	e.polls.delivered, e.polls.ask = sync.NewCond(&e.polls.mu), func() {}
 	e.life, e.end = context.WithCancel(context.Background())
 	if err = e.check(ctx); err == nil {
 		err = e.create(ctx)
@@ -126,8 +126,8 @@ func (e *Engine) check(ctx context.Context) error {
 	var version int
 	var standby bool
 	var encoding string
-	err := e.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('server_encoding')`).
-		Scan(&version, &standby, &encoding)
+	err := e.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, pg_is_in_recovery(),
+		current_setting('server_encoding')`).Scan(&version, &standby, &encoding)
 	switch {
 	case err != nil:
 		return err

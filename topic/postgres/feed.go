@@ -15,8 +15,8 @@ import (
 const (
 	present = `WITH present AS MATERIALIZED (SELECT pg_current_snapshot() AS s, ` + timeline + ` AS timeline)
 		SELECT pg_snapshot_xmax(s), ARRAY(SELECT pg_snapshot_xip(s)), timeline, `
-	fields = `coalesce(t.id, 0), coalesce(t.name, ''), coalesce(m.number, 0), coalesce(m.kind, 0), coalesce(m.tag, 0), coalesce(m.retain, false),
-		m.member, coalesce(m.data, '')`
+	fields = `coalesce(t.id, 0), coalesce(t.name, ''), coalesce(m.number, 0), coalesce(m.kind, 0), coalesce(m.tag, 0),
+		coalesce(m.retain, false), m.member, coalesce(m.data, '')`
 )
 
 // start reads the retained messages. An empty one says that there is none any more.
@@ -93,7 +93,8 @@ func (f *feed) connect(ctx context.Context) (err error) {
 		return err
 	}
 	// A poll takes as long as the Broker has no room.
-	_, err = f.conn.Exec(ctx, `SET statement_timeout = 0; SET enable_seqscan = off; SET jit = off; LISTEN `+pgx.Identifier{f.e.schema}.Sanitize())
+	_, err = f.conn.Exec(ctx, `SET statement_timeout = 0; SET enable_seqscan = off; SET jit = off;
+		LISTEN `+pgx.Identifier{f.e.schema}.Sanitize())
 	if err != nil {
 		hangUp(f.conn)
 	}
@@ -109,11 +110,10 @@ func (f *feed) run(ctx context.Context) error {
 		err = f.poll(ctx, resume, f.seq, f.xip)
 	}
 	for err == nil {
-		if !f.e.polls.wanted(ctx, f.conn) {
-			return ctx.Err()
+		if err = f.e.polls.due(ctx, f.conn); err == nil {
+			err = f.poll(ctx, poll, f.xmax, f.xip)
+			rest(ctx, leastPause)
 		}
-		err = f.poll(ctx, poll, f.xmax, f.xip)
-		rest(ctx, leastPause)
 	}
 	return err
 }
@@ -201,10 +201,10 @@ func (x *fielded) stored(timeline string) topic.Stored {
 // polls are the polls of Feed, for calls of History that wait for one.
 type polls struct {
 	mu           sync.Mutex
+	delivered    *sync.Cond
 	begun, ended uint64
-	asked        bool          // a call waits for the next one
-	ask          func()        // begins it; nil: it is not waited for
-	changed      chan struct{} // closed when one has ended
+	asked        bool   // a call waits for the next one
+	ask          func() // begins it, if it is waited for
 }
 
 func (p *polls) begin() uint64 {
@@ -219,13 +219,19 @@ func (p *polls) end(number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = number
-	close(p.changed)
-	p.changed = make(chan struct{})
+	p.delivered.Broadcast()
 }
 
-// wanted waits until the next poll is to begin: after a hint, a while, or because a call waits for it. It returns false if the
-// connection is lost.
-func (p *polls) wanted(ctx context.Context, conn *pgx.Conn) bool {
+// wake has all that wait look at their contexts.
+func (p *polls) wake() {
+	p.mu.Lock() // none is about to wait
+	defer p.mu.Unlock()
+	p.delivered.Broadcast()
+}
+
+// due waits until the next poll is to begin: after a hint, a while, or because a call waits for it. The error is that the connection
+// is lost.
+func (p *polls) due(ctx context.Context, conn *pgx.Conn) error {
 	wait, cancel := context.WithTimeout(ctx, pollPause)
 	defer cancel()
 	p.mu.Lock()
@@ -233,29 +239,20 @@ func (p *polls) wanted(ctx context.Context, conn *pgx.Conn) bool {
 		cancel()
 	}
 	p.mu.Unlock()
-	_, err := conn.WaitForNotification(wait)
-	return err == nil || wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed()
+	if _, err := conn.WaitForNotification(wait); err != nil && (wait.Err() == nil || conn.IsClosed()) {
+		return err
+	}
+	return ctx.Err()
 }
 
 // pass waits until a poll has delivered that has begun since.
 func (p *polls) pass(ctx context.Context) error {
+	defer context.AfterFunc(ctx, p.wake)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for number := p.begun + 1; p.ended < number; {
+	for number := p.begun + 1; p.ended < number && ctx.Err() == nil; p.delivered.Wait() {
 		p.asked = true
-		if p.ask != nil {
-			p.ask()
-		}
-		changed := p.changed
-		p.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		p.mu.Lock()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+		p.ask()
 	}
-	return nil
+	return ctx.Err()
 }

@@ -20,7 +20,8 @@ func (e *Engine) History(ctx context.Context, name string, rule topic.Rule) (mes
 			if err != nil || last.Epoch != "" {
 				return err
 			}
-			if _, err := e.pool.Exec(ctx, e.in(`INSERT INTO daimon_topics.topic (name, last) VALUES ($1, 0) ON CONFLICT DO NOTHING`), name); err != nil {
+			_, err = e.pool.Exec(ctx, e.in(`INSERT INTO daimon_topics.topic (name, last) VALUES ($1, 0) ON CONFLICT DO NOTHING`), name)
+			if err != nil {
 				return err
 			}
 		}

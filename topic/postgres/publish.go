@@ -120,11 +120,11 @@ type columns struct {
 
 func newColumns(messages []topic.Publication) (c columns) {
 	for _, m := range messages {
-		data := m.Data
-		if data == nil {
-			data = []byte{}
+		if m.Data == nil {
+			m.Data = []byte{} // nil is NULL
 		}
-		c.names, c.data, c.tags, c.retain = append(c.names, m.Topic), append(c.data, data), append(c.tags, int16(m.Tag)), append(c.retain, m.Retain)
+		c.names, c.data = append(c.names, m.Topic), append(c.data, m.Data)
+		c.tags, c.retain = append(c.tags, int16(m.Tag)), append(c.retain, m.Retain)
 	}
 	return c
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -22,12 +21,6 @@ func (e *Engine) in(sql string) string { return in(e.schema, sql) }
 
 func in(schema, sql string) string {
 	return strings.ReplaceAll(sql, "daimon_topics", pgx.Identifier{schema}.Sanitize())
-}
-
-// DDL returns all that Open does to a database without the schema, as SQL, to read it or to run it with more rights than the
-// program has. "" means the schema daimon_topics.
-func DDL(schema string) string {
-	return in(cmp.Or(schema, "daimon_topics"), "BEGIN;\nCREATE SCHEMA IF NOT EXISTS daimon_topics;\n\n"+tables+"COMMIT;\n")
 }
 
 // create makes the tables, unless they are there, in one transaction that keeps others out which do the same.
