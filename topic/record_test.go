@@ -34,3 +34,33 @@ func TestQuietTopicsKeepNoOthers(t *testing.T) {
 	require.ErrorIs(t, b.Publish(topic.Publication{Topic: "more"}), topic.ErrTopics)
 	require.NoError(t, late.Close())
 }
+
+// A subscription that brings retained messages, or none, again and again takes them before it gets more.
+func TestWhatIsBroughtIsBounded(t *testing.T) {
+	const kept, most = 1000, 1<<16 + 1000
+	b, s := stepped(t, topic.Config{Rules: []topic.Rule{{Filter: "h", History: 1}}})
+	for i := range kept {
+		require.NoError(t, b.Publish(topic.Publication{Topic: fmt.Sprint("a/", i), Data: []byte("x"), Retain: true}))
+	}
+	sub := b.Subscribe(nil, topic.Options{Queue: 1})
+	for _, again := range []func() error{
+		func() error { return sub.Add("a/+") },
+		func() error { _ = sub.Remove("a/+"); return sub.Add("a/+") },
+		func() error { return sub.Follow("h", topic.Position{}) },
+	} {
+		brought := 0
+		for n := 0; ; n++ {
+			require.Less(t, n, 2*topic.MaxFilters)
+			if err := again(); err != nil {
+				require.ErrorIs(t, err, topic.ErrFilters)
+				break
+			}
+			step(t, s, 10)
+		}
+		for m, _ := sub.Take(); m != nil; m, _ = sub.Take() {
+			brought++
+		}
+		require.LessOrEqual(t, brought, most)
+		require.NoError(t, again())
+	}
+}

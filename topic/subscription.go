@@ -14,8 +14,12 @@ import (
 // MaxFilters bounds the filters and followed topics of a subscription.
 const MaxFilters = 4096
 
+// maxBrought is how many messages of Add and Follow may wait for the owner before a further call is refused.
+const maxBrought = 1 << 16
+
 var (
-	// ErrFilters is returned by Add and Follow for a subscription that has [MaxFilters] filters.
+	// ErrFilters is returned by Add and Follow for a subscription that has [MaxFilters] filters, or whose owner has not taken what
+	// earlier calls have brought: 65,536 messages, or the Followed messages of 4,096 calls.
 	ErrFilters = errors.New("topic: the subscription has too many filters")
 	// ErrSlow is returned by Take when the subscription has ended because its queue was full: see [End].
 	ErrSlow = errors.New("topic: the subscription has ended: its owner is too slow")
@@ -75,14 +79,15 @@ type Subscription struct {
 
 // extra is what few subscriptions have.
 type extra struct {
-	links  []*link    // but for the first
-	batch  []*Message // comes before kept
-	kept   []*Message // comes before the queue: what brings others, which is not dropped
-	member Member
-	owner  process       // nil: it is another one
-	remote func()        // for a task on another scheduler
-	bell   chan struct{} // for Receive
-	err    error         // why it has ended
+	links   []*link    // but for the first
+	brought int        // messages of Add and Follow that were not taken yet
+	batch   []*Message // comes before kept
+	kept    []*Message // comes before the queue: what brings others, which is not dropped
+	member  Member
+	owner   process       // nil: it is another one
+	remote  func()        // for a task on another scheduler
+	bell    chan struct{} // for Receive
+	err     error         // why it has ended
 }
 
 // ring is a part of a queue: n messages from at on, and round the end.
@@ -157,8 +162,11 @@ func (sub *Subscription) Follow(topic string, after Position) error {
 // begin begins a link, with a message that brings what kept returns; nil: nothing. It is called with the lock of the Broker.
 func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, error)) error {
 	b := sub.lane.b
-	if sub.Err() != nil {
+	switch {
+	case sub.Err() != nil:
 		return ErrClosed
+	case sub.behind():
+		return ErrFilters
 	}
 	m, err := kept(b)
 	if err != nil {
@@ -175,6 +183,11 @@ func (sub *Subscription) begin(filter string, kept func(*Broker) (*Message, erro
 		k = b.link(sub, filter)
 	} else if m == nil {
 		return nil
+	}
+	if m != nil && len(m.more.messages) > 0 {
+		sub.mu.Lock()
+		sub.more().brought += len(m.more.messages)
+		sub.mu.Unlock()
 	}
 	sub.lane.add(item{k.to, m, k})
 	return nil
@@ -217,6 +230,14 @@ func (sub *Subscription) full() bool {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	return sub.extra != nil && len(sub.extra.links) >= MaxFilters-1
+}
+
+// behind reports whether its owner has not taken too much of what Add and Follow have brought.
+func (sub *Subscription) behind() bool {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	x := sub.extra
+	return sub.queued() >= int(sub.limit)+MaxFilters || x != nil && len(x.kept)+x.brought > maxBrought
 }
 
 // Close ends the subscription, and drops what is in its queue. A goroutine needs it, and a task that subscribes again after
@@ -407,6 +428,7 @@ func (sub *Subscription) Take() (*Message, error) {
 		switch x := sub.extra; {
 		case x != nil && len(x.batch) > 0:
 			m, x.batch = x.batch[0], x.batch[1:]
+			x.brought--
 			return m, nil
 		case x != nil && len(x.kept) > 0:
 			m, x.kept = x.kept[0], x.kept[1:]
