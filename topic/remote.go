@@ -3,6 +3,7 @@ package topic
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -235,16 +236,19 @@ func (r *remote) begin() {
 	if r.feeds == 1 {
 		return
 	}
-	r.b.tree.eachRest("#", false, func(n *node) { // of names that begin with $, too
-		switch rec := n.record; {
-		case rec == nil || !rec.history():
-		case rec.followed():
-			rec.whole = false
-			r.read(rec)
-		default:
-			rec.reset(Position{})
-		}
-	})
+	top := r.b.tree.children
+	for _, level := range slices.Sorted(maps.Keys(top)) { // # does not match those that begin with $
+		top[level].each("#", func(n *node) {
+			switch rec := n.record; {
+			case rec == nil || !rec.history():
+			case rec.followed():
+				rec.whole = false
+				r.read(rec)
+			default:
+				rec.reset(Position{})
+			}
+		})
+	}
 }
 
 // take passes on messages. It waits while a scheduler has too many.

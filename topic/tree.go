@@ -59,19 +59,15 @@ func (n *node) path() string {
 // match appends the shares of the filters that match name. It visits at most two nodes for each node of a filter's prefix
 // that matches so far, however many subscriptions there are.
 func (n *node) match(found []*share, name string) []*share {
-	return n.matchRest(found, name, name[0] != '$')
-}
-
-func (n *node) matchRest(found []*share, name string, wild bool) []*share {
 	level, rest, more := strings.Cut(name, "/")
 	for _, want := range [...]string{level, "+", "#"} {
 		child := n.children[want]
 		switch {
-		case child == nil || want != level && !wild:
+		case child == nil || want != level && n.hides(level):
 		case want == "#":
 			found = append(found, child.shares...)
 		case more:
-			found = child.matchRest(found, rest, true)
+			found = child.match(found, rest)
 		default:
 			found = append(found, child.shares...)
 			if below := child.children["#"]; below != nil { // sport/# matches sport, too
@@ -82,39 +78,28 @@ func (n *node) matchRest(found []*share, name string, wild bool) []*share {
 	return found
 }
 
-// each calls visit for the nodes of names that a filter matches.
-func (n *node) each(filter string, visit func(*node)) { n.eachRest(filter, true, visit) }
+// hides reports whether a level below n matches neither + nor #.
+func (n *node) hides(level string) bool { return n.parent == nil && strings.HasPrefix(level, "$") }
 
-func (n *node) eachRest(filter string, top bool, visit func(*node)) {
+// each calls visit for the nodes of names that a filter matches, in order.
+func (n *node) each(filter string, visit func(*node)) {
 	want, rest, more := strings.Cut(filter, "/")
-	switch want {
-	case "#":
-		if !top {
-			visit(n)
-		}
-		n.eachChild(top, func(child *node) { child.eachRest("#", false, visit) })
-	case "+":
-		n.eachChild(top, func(child *node) { child.eachAfter(rest, more, visit) })
-	default:
-		if child := n.children[want]; child != nil {
-			child.eachAfter(rest, more, visit)
-		}
+	levels := []string{want}
+	if isWild(want) {
+		levels = slices.Sorted(maps.Keys(n.children))
+		levels = slices.DeleteFunc(levels, n.hides)
 	}
-}
-
-func (n *node) eachAfter(rest string, more bool, visit func(*node)) {
-	if more {
-		n.eachRest(rest, false, visit)
-	} else {
+	if want == "#" {
+		rest, more = "#", true
 		visit(n)
 	}
-}
-
-// eachChild visits the children in order; at the top not the ones that begin with $.
-func (n *node) eachChild(top bool, visit func(*node)) {
-	for _, level := range slices.Sorted(maps.Keys(n.children)) {
-		if !top || level == "" || level[0] != '$' {
-			visit(n.children[level])
+	for _, level := range levels {
+		switch child := n.children[level]; {
+		case child == nil:
+		case more:
+			child.each(rest, visit)
+		default:
+			visit(child)
 		}
 	}
 }
