@@ -40,8 +40,8 @@ func (b *Broker) Members(topic string) *future.Future[[]Member] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []Member
-	if n := b.tree.find(topic, false); n != nil && n.record != nil {
-		for _, p := range n.record.members {
+	if r := b.kept(topic); r != nil {
+		for _, p := range r.members {
 			all = append(all, p.Member)
 		}
 	}
@@ -99,7 +99,7 @@ func (b *Broker) leave(sub *Subscription, topic string) {
 	if m == nil {
 		return
 	}
-	r := b.tree.find(topic, false).record
+	r := b.kept(topic)
 	p := r.members[m.ID]
 	if p.count--; p.count > 0 {
 		return

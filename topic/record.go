@@ -54,10 +54,18 @@ func (b *Broker) rule(topic string) *rule {
 	return nil
 }
 
+// kept returns the record of a topic, nil if there is none.
+func (b *Broker) kept(topic string) *record {
+	if n := b.tree.find(topic, false); n != nil {
+		return n.record
+	}
+	return nil
+}
+
 // record returns the record of a topic, and makes one if there is room for it.
 func (b *Broker) record(topic string) (*record, error) {
-	if n := b.tree.find(topic, false); n != nil && n.record != nil {
-		return n.record, nil
+	if r := b.kept(topic); r != nil {
+		return r, nil
 	}
 	if b.records == b.cfg.Topics && !b.forgetOldest() {
 		return nil, ErrTopics
@@ -67,7 +75,7 @@ func (b *Broker) record(topic string) (*record, error) {
 	n := b.tree.find(topic, true)
 	n.record = &record{of: n, rule: b.rule(topic)}
 	n.record.node.Of = n.record
-	if n.record.history() {
+	if n.record.rule.history() {
 		n.record.rule.empty.Append(&n.record.node)
 	}
 	if b.remote == nil { // another Broker, or this one after it has forgotten the topic, has another epoch
@@ -96,18 +104,12 @@ func (b *Broker) forgetOldest() bool {
 	return false
 }
 
-// historic reports whether a topic has a history.
-func (b *Broker) historic(topic string) bool {
-	rule := b.rule(topic)
-	return rule != nil && rule.History > 0
-}
-
-// history reports whether the topic has one.
-func (r *record) history() bool { return r.rule != nil && r.rule.History > 0 }
+// history reports whether the topics of a rule have one.
+func (x *rule) history() bool { return x != nil && x.History > 0 }
 
 // tidy forgets r if nothing is in it.
 func (b *Broker) tidy(r *record) {
-	if !r.history() && r.retained == nil && len(r.members) == 0 {
+	if !r.rule.history() && r.retained == nil && len(r.members) == 0 {
 		b.forget(r)
 	}
 }
@@ -125,7 +127,7 @@ func (b *Broker) keep(m *Message, retain bool) error {
 	if r == nil {
 		return err
 	}
-	if r.history() {
+	if r.rule.history() {
 		m.Position = Position{r.log.epoch, r.log.last + 1}
 	}
 	b.put(r, m, retain)
@@ -134,18 +136,15 @@ func (b *Broker) keep(m *Message, retain bool) error {
 
 // recordOf returns the record for m, nil if nothing is kept for its topic.
 func (b *Broker) recordOf(m *Message, retain bool) (*record, error) {
-	if n := b.tree.find(m.Topic, false); n != nil && n.record != nil {
-		return n.record, nil
-	}
-	if !b.historic(m.Topic) && (!retain || len(m.Data) == 0) {
-		return nil, nil
+	if r := b.kept(m.Topic); r != nil || !b.rule(m.Topic).history() && (!retain || len(m.Data) == 0) {
+		return r, nil
 	}
 	return b.record(m.Topic)
 }
 
 // put puts m into the record of its topic.
 func (b *Broker) put(r *record, m *Message, retain bool) {
-	if r.history() {
+	if r.rule.history() {
 		r.rule.append(r, m, b.clock.Monotonic())
 	}
 	switch {
@@ -162,9 +161,7 @@ func (b *Broker) put(r *record, m *Message, retain bool) {
 func (x *rule) append(r *record, m *Message, now time.Duration) {
 	l := &r.log
 	l.messages, l.times, l.last = append(l.messages, m), append(l.times, now), m.Offset
-	if n := len(l.messages) - x.History; n > 0 {
-		l.cut(n)
-	}
+	l.cut(max(0, len(l.messages)-x.History))
 	r.node.Remove()
 	x.topics.Append(&r.node)
 	for range 2 {

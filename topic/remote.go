@@ -168,7 +168,7 @@ func (r *remote) store() (none struct{}, err error) {
 			case x.stored == nil:
 			case err != nil:
 				_ = x.stored.Fail(err)
-			case r.b.historic(x.Topic):
+			case r.b.rule(x.Topic).history():
 				_ = x.stored.Resolve(at[i])
 			default:
 				_ = x.stored.Resolve(Position{})
@@ -237,10 +237,10 @@ func (r *remote) begin() {
 		return
 	}
 	top := r.b.tree.children
-	for _, level := range slices.Sorted(maps.Keys(top)) { // # does not match those that begin with $
+	for _, level := range slices.Sorted(maps.Keys(top)) { // also the ones that begin with $
 		top[level].each("#", func(n *node) {
 			switch rec := n.record; {
-			case rec == nil || !rec.history():
+			case rec == nil || !rec.rule.history():
 			case rec.followed():
 				rec.whole = false
 				r.read(rec)
@@ -275,7 +275,7 @@ func (r *remote) pass(s *Stored) error {
 	if rec != nil && !r.isNext(rec, s.Position) || rec == nil && s.Retained && len(s.Data) == 0 {
 		return nil
 	}
-	if !r.b.historic(s.Topic) {
+	if !r.b.rule(s.Topic).history() {
 		m.Position = Position{}
 	}
 	if err := r.b.route(m); err != nil {
@@ -302,7 +302,7 @@ func (s *Stored) message() *Message {
 func (r *remote) isNext(rec *record, at Position) bool {
 	l := &rec.log
 	switch {
-	case l.epoch == "" || !rec.history():
+	case l.epoch == "" || !rec.rule.history():
 		if l.epoch == at.Epoch && at.Offset <= l.last {
 			return false
 		}
@@ -363,14 +363,12 @@ func (r *remote) follow(sub *Subscription, topic string, after Position) (ready 
 
 // forgo removes sub from what waits for a topic, and reports whether it was there.
 func (b *Broker) forgo(sub *Subscription, topic string) (was bool) {
-	n := b.tree.find(topic, false)
-	if n == nil || n.record == nil {
-		return false
+	if r := b.kept(topic); r != nil {
+		r.waiting = slices.DeleteFunc(r.waiting, func(w waiter) bool {
+			was = was || w.sub == sub
+			return w.sub == sub
+		})
 	}
-	n.record.waiting = slices.DeleteFunc(n.record.waiting, func(w waiter) bool {
-		was = was || w.sub == sub
-		return w.sub == sub
-	})
 	return was
 }
 

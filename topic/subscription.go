@@ -103,12 +103,8 @@ func (b *Broker) Subscribe(owner Owner, o Options) *Subscription {
 		panic("topic: wrong Options")
 	}
 	sub := &Subscription{limit: int32(cmp.Or(o.Queue, 256)), overflow: o.Overflow}
-	p, isProcess := owner.(process)
-	if isProcess || o.Member.ID != "" {
-		sub.extra = &extra{member: o.Member}
-	}
-	if isProcess {
-		sub.extra.owner = p
+	if p, isProcess := owner.(process); isProcess || o.Member.ID != "" {
+		sub.extra = &extra{member: o.Member, owner: p}
 	}
 	if owner == nil {
 		sub.lane, sub.more().bell = b.next(), make(chan struct{}, 1)
@@ -144,11 +140,10 @@ func (sub *Subscription) Follow(topic string, after Position) error {
 	if !ValidName(topic) {
 		return ErrName
 	}
-	rule := sub.lane.b.rule(topic)
-	if rule == nil || rule.History == 0 {
+	b := sub.lane.b
+	if !b.rule(topic).history() {
 		return ErrNoHistory
 	}
-	b := sub.lane.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.remote != nil && sub.Err() == nil {
@@ -358,12 +353,9 @@ func (sub *Subscription) wake() {
 	}
 }
 
-// queued returns how many messages are in the queue, with the lock.
+// queued returns how many messages are in a queue that is not empty, with the lock.
 func (sub *Subscription) queued() int {
-	switch {
-	case sub.one == nil:
-		return 0
-	case sub.rest == nil:
+	if sub.rest == nil {
 		return 1
 	}
 	return 1 + sub.rest.n
