@@ -15,16 +15,16 @@ import (
 // A tool is a program that tests use, with the Debian packages that have it.
 type tool struct{ program, packages string }
 
-// tools returns what the tiers above quick need. The race detector and the C programs of bench need a compiler. The
-// others use servers from outside: strace counts their system calls, a browser and ssh visit them, HAProxy stands in front
-// of them, and nginx is compared with them, over HTTP/2 by h2load. stage/postgres starts servers of its own, and leaves the one alone that Debian's
-// package may start.
+// tools returns what the tiers above quick need. The race detector and the C programs of bench need a compiler. The others use
+// servers from outside: strace counts their system calls, a browser, ssh and Mosquitto's clients visit them, HAProxy stands in
+// front of them, and nginx is compared with them, over HTTP/2 by h2load. stage/postgres starts servers of its own, and leaves the
+// one alone that Debian's package may start.
 func tools() []tool {
 	all := []tool{{"cc", "gcc libc6-dev"}, {"curl", "curl"}, {"wrk", "wrk"}, {"ssh", "openssh-client"},
 		{"openssl", "openssl"}, {"initdb", "postgresql"}, {"psql", "postgresql-client"}, {"pgbouncer", "pgbouncer"}}
 	if runtime.GOOS == "linux" {
 		all = append(all, tool{"strace", "strace"}, tool{"chromium", "chromium"}, tool{"haproxy", "haproxy"}, tool{"nginx", "nginx-light"},
-			tool{"h2load", "nghttp2-client"})
+			tool{"h2load", "nghttp2-client"}, tool{"mosquitto_pub", "mosquitto-clients"})
 	}
 	return all
 }
