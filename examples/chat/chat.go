@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	// history is how many lines of a room are kept. It is more than maxBehind, so a member that was too slow may recover.
+	// history is how many lines of a room are kept, for an hour. It is more than maxBehind, so a member that was too slow may recover.
 	history = 500
 	// maxBehind is how many lines may wait for a member.
 	maxBehind = 250

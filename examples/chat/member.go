@@ -123,7 +123,9 @@ func (m *member) next(t *act.Task) *event {
 		switch {
 		case len(m.notes) > 0:
 			e := m.notes[0]
-			m.notes = m.notes[1:]
+			if m.notes = m.notes[1:]; len(m.notes) == 0 {
+				m.notes = nil // and the memory
+			}
 			return e
 		case m.room == "" || m.left:
 			return nil

@@ -62,10 +62,11 @@ func (c *Chat) Site() httpd.Handler {
 	return site.Serve
 }
 
-// isOurs reports whether a page is of this process or of one of its peers.
+// isOurs reports whether a page is of this process or of one of its peers. Clients that are not browsers send no Origin.
 func (c *Chat) isOurs(r *httpd.Request) bool {
-	u, err := url.Parse(string(r.Header("Origin")))
-	return err == nil && (u.Host == string(r.Host()) || slices.Contains(c.peers, u.Host))
+	origin := string(r.Header("Origin"))
+	u, err := url.Parse(origin)
+	return origin == "" || err == nil && u.Host != "" && (u.Host == string(r.Host()) || slices.Contains(c.peers, u.Host))
 }
 
 // visitor is the action of a page's connection.

@@ -294,8 +294,10 @@ func TestAPageComesAgain(t *testing.T) {
 
 func TestSite(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 1}, "peer.example:80")
-	_, err := visit(servertest.Dial(t, c.web.Addr()), "http://elsewhere")
-	require.ErrorContains(t, err, "HTTP/1.1 403 ")
+	for _, origin := range []string{"http://elsewhere", "null"} {
+		_, err := visit(servertest.Dial(t, c.web.Addr()), origin)
+		require.ErrorContains(t, err, "HTTP/1.1 403 ")
+	}
 	ada := c.enter("Ada", "lobby") // from localhost
 	require.NoError(t, ada.Close())
 	peer, err := visit(servertest.Dial(t, c.web.Addr()), "https://peer.example:80")
