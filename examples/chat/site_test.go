@@ -131,6 +131,8 @@ func TestNamesThatAreTaken(t *testing.T) {
 		require.Equal(t, "taken", other.hears().Type)
 		other.wants(wish{Type: "join", Name: name, Room: room})
 		require.Equal(t, "welcome", other.hears().Type, "there it is free")
+		other.wants(wish{Type: "join", Room: "lobby"})
+		require.Equal(t, "taken", other.hearsOf("taken").Type)
 		require.NoError(t, other.Close())
 	}
 	ben := c.client("ada")
