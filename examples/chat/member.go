@@ -254,12 +254,12 @@ func (m *member) enter(room string, here roster, after topic.Position) {
 		m.leave(failed)
 		return
 	}
-	here = here.with(topic.Member{ID: m.id, Info: []byte(m.name)})
-	if m.room, m.here = room, len(here); m.here > crowd {
+	here = here.with(m.name, m.id)
+	if m.room, m.here = room, here.count; m.here > crowd {
 		m.sub.Remove(presenceOf(room))
 	}
 	m.notes = append(m.notes, tell("* "+m.name+" has come to "+room+"\n", news{Type: "welcome",
-		Room: room, Name: m.name, By: m.id, Here: len(here), Names: here.names(), Peers: m.chat.peers}))
+		Room: room, Name: m.name, By: m.id, Here: here.count, Names: here.names, Peers: m.chat.peers}))
 }
 
 // out leaves the room.

@@ -19,32 +19,45 @@ const (
 )
 
 // roster is who is in a room.
-type roster []topic.Member
+type roster struct {
+	ids   map[string]string // of all members, by name in lower case
+	names []string          // at most a crowd of them
+	count int
+	until time.Duration // of a crowd: when it is asked again
+}
 
-// counted is the roster of a crowd, which is good until then.
-type counted struct {
-	roster
-	until time.Duration
+func newRoster(members []topic.Member) (r roster) {
+	r.ids, r.count = make(map[string]string, len(members)), len(members)
+	for i, m := range members {
+		r.ids[strings.ToLower(string(m.Info))] = m.ID
+		if i < crowd {
+			r.names = append(r.names, string(m.Info))
+		}
+	}
+	slices.Sort(r.names)
+	return r
 }
 
 // crowds has the crowds that members on a scheduler have asked for lately, by room.
-var crowds = act.NewLocal(func(*act.Scheduler) map[string]counted { return map[string]counted{} })
+var crowds = act.NewLocal(func(*act.Scheduler) map[string]roster { return map[string]roster{} })
 
 // members returns an action that asks who is in a room, and calls then with the answer. In a crowd, all who ask within
 // countEvery get the same one.
 func (c *Chat) members(t *act.Task, room string, then func(roster)) act.Action {
 	known, now := crowds.Get(t.Scheduler()), t.Scheduler().Now()
-	if x := known[room]; now < x.until {
-		return do(func() { then(x.roster) })
+	if r := known[room]; now < r.until {
+		return do(func() { then(r) })
 	}
 	answer := c.topics.Members(topicOf(room))
 	return act.Seq(answer.Await(), do(func() {
-		here, _ := answer.Value() // Await has had no error
-		if len(here) > crowd {
-			maps.DeleteFunc(known, func(_ string, x counted) bool { return x.until <= now })
-			known[room] = counted{here, now + countEvery}
+		members, _ := answer.Value() // Await has had no error
+		r := newRoster(members)
+		if r.count > crowd {
+			maps.DeleteFunc(known, func(_ string, x roster) bool { return x.until <= now })
+			r.until = now + countEvery
+			known[room] = r
 		}
-		then(here)
+		then(r)
 	}))
 }
 
@@ -58,32 +71,27 @@ func do(f func()) act.Action {
 
 // taken reports whether another member has that name, however it is written.
 func (r roster) taken(name, id string) bool {
-	return slices.ContainsFunc(r, func(m topic.Member) bool { return m.ID != id && strings.EqualFold(string(m.Info), name) })
+	other, ok := r.ids[strings.ToLower(name)]
+	return ok && other != id
 }
 
-// with returns r with m in it. It does not change r.
-func (r roster) with(m topic.Member) roster {
-	if slices.ContainsFunc(r, func(x topic.Member) bool { return x.ID == m.ID }) {
+// with returns r with a member in it, for that member.
+func (r roster) with(name, id string) roster {
+	if r.ids[strings.ToLower(name)] == id {
 		return r
 	}
-	return append(slices.Clip(r), m)
-}
-
-// names returns names, at most a crowd of them.
-func (r roster) names() (names []string) {
-	for _, m := range r[:min(len(r), crowd)] {
-		names = append(names, string(m.Info))
+	if r.count++; len(r.names) < crowd {
+		r.names = append(slices.Clip(r.names), name) // others have r, too
+		slices.Sort(r.names)
 	}
-	slices.Sort(names)
-	return names
+	return r
 }
 
 // event is the answer to who.
 func (r roster) event(room string) *event {
-	names := r.names()
-	text := "* in " + room + ": " + strings.Join(names, ", ")
-	if more := len(r) - len(names); more > 0 {
+	text := "* in " + room + ": " + strings.Join(r.names, ", ")
+	if more := r.count - len(r.names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return tell(text+"\n", news{Type: "names", Here: len(r), Names: names})
+	return tell(text+"\n", news{Type: "names", Here: r.count, Names: r.names})
 }
