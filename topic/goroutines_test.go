@@ -2,6 +2,7 @@ package topic_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -54,22 +55,14 @@ func TestGoroutinesAndTasks(t *testing.T) {
 				sub = b.Subscribe(t, topic.Options{Queue: publishers * each})
 				_ = sub.Add("a/#")
 			}
-			for {
-				m, err := sub.Take()
-				if full, ok := err.(act.Blocked); ok {
-					full.Arm(t)
-					return act.Wait
-				}
-				if !c.count(m) {
-					return act.Done
-				}
+			if t.Order() != nil { // others need the scheduler until then
+				return act.Done
 			}
-		}))
-		s.Spawn(act.Func(func(t *act.Task) act.Directive { // keeps Run from returning
-			if t.Order() == nil {
-				return act.Wait
+			m, err := sub.Take()
+			if err == nil {
+				c.count(m)
 			}
-			return act.Done
+			return listener.Next(t, err)
 		}))
 		return nil
 	}
@@ -80,15 +73,12 @@ func TestGoroutinesAndTasks(t *testing.T) {
 		sub, c := b.Subscribe(nil, topic.Options{Queue: publishers * each}), counts()
 		require.NoError(t, sub.Add("a/+"))
 		go func() {
-			for more := true; more; {
-				m, err := sub.Receive(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				more = c.count(m)
+			m, err := sub.Receive(ctx)
+			for ; err == nil && c.count(m); m, err = sub.Receive(ctx) {
 			}
-			_ = sub.Close()
+			if err = errors.Join(err, sub.Close()); err != nil {
+				t.Error(err)
+			}
 		}()
 	}
 	for i := range publishers {

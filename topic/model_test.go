@@ -21,7 +21,7 @@ import (
 // TestModel compares a Broker with a slow and obvious one: schedulers are stepped in any order, and subscriptions with every
 // policy are taken from at once or late.
 func TestModel(t *testing.T) {
-	for seed := range uint64(tier.Choose(200, 3000, 100_000)) {
+	for seed := range uint64(tier.Choose(200, 2000, 30_000)) {
 		x := newModel(t, seed)
 		for range 150 {
 			x.operation()
