@@ -52,7 +52,11 @@ func Example() {
 func ExampleNewFraming() {
 	rooms := topic.New(topic.Config{})
 	enter := func(c *websocket.Conn, r *httpd.Request) act.Action {
-		return &visitor{conn: c, rooms: rooms, room: "rooms/" + string(r.Value("name"))}
+		room := "rooms/" + string(r.Value("name"))
+		if !topic.ValidName(room) { // such as rooms/+, a filter that matches all rooms
+			return nil
+		}
+		return &visitor{conn: c, rooms: rooms, room: room}
 	}
 	site := &httpd.Mux{}
 	site.Handle("/rooms/{name}", (&websocket.Server{Handler: enter}).Serve)
@@ -162,13 +166,14 @@ func ExampleSubscription_Follow() {
 			if m, err = sub.Receive(r.Context()); err != nil {
 				return // a client that was too slow connects again
 			}
-			switch {
-			case m.Kind == topic.Published:
-				_, err = fmt.Fprintf(w, "id: %s/%d\ndata: %s\n\n", m.Epoch, m.Offset, m.Data)
-			case !m.Complete:
-				_, err = fmt.Fprintf(w, "event: missed\ndata:\n\n")
+			event := "message"
+			if m.Kind == topic.Followed { // with the position to begin with, if no message comes before the connection is lost
+				event = "follows"
+				if !m.Complete {
+					event = "missed"
+				}
 			}
-			if err == nil {
+			if _, err = fmt.Fprintf(w, "event: %s\nid: %s/%d\ndata: %s\n\n", event, m.Epoch, m.Offset, m.Data); err == nil {
 				err = http.NewResponseController(w).Flush()
 			}
 		}

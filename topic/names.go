@@ -29,7 +29,7 @@ type Names[T any] struct {
 // claims has the claims of a name that has an owner. next waits for the name; nil: none does.
 type claims[T any] struct{ owner, next *Claim[T] }
 
-// Claim is a claim of a name: it owns the name, waits for it, or has lost it. It ends with its Owner, before the action of that
+// Claim is a claim of a name: it owns the name, waits for it, or has lost it. It ends with its [Owner], before the action of that
 // is closed. Its methods are for the Owner; of a closed Claim they return [ErrClosed].
 type Claim[T any] struct {
 	of    *Names[T]

@@ -36,8 +36,9 @@ const (
 	End                        // the subscription ends with ErrSlow; with a history its owner may recover: see [Subscription.Follow]
 )
 
-// Owner is what a subscription belongs to, and ends with: an *[act.Task], or a *process.Self, which gets a turn when a message
-// has come.
+// Owner is what a subscription or a [Claim] belongs to, and ends with: an *[act.Task], or a *process.Self, which gets a turn when
+// a message has come. The task of a WebSocket ends after the close handshake, which may take seconds: an action that is not
+// to be present, or to have a name, for so long closes its subscription or claim before it returns.
 type Owner interface {
 	Scheduler() *act.Scheduler
 	Own(io.Closer)
