@@ -260,7 +260,8 @@ func (s *supervisor) lost(p *Self[report], x *child, n Notice) {
 	s.failures = append(slices.DeleteFunc(s.failures, func(at time.Duration) bool { return now-at >= s.Within }), now)
 	switch {
 	case s.Restarts >= 0 && len(s.failures) > s.Restarts:
-		p.Fail(fmt.Errorf("process: %v has failed too often: failure %d within %v: %w", x.core, len(s.failures), s.Within, n.linked()))
+		p.Fail(fmt.Errorf("process: %v has failed too often: failure %d within %v: %w",
+			x.core, len(s.failures), s.Within, cmp.Or(n.Err, n.linked())))
 		return
 	case x.wait == 0 || now-x.since >= s.Within:
 		x.wait = s.Wait
