@@ -101,6 +101,7 @@ var conversations = map[string][]line{
 		{"a", hi("a", clean) + wants("#", 0), welcome + granted(0)},
 		{"b", hi("b", clean|will, text("t"), text("gone")), welcome}, {"b", gone, ""}, {"a", "", said(0, "t", "gone")},
 		{"b", hi("b", clean|will, text("t"), text("wrong")), welcome}, {"b", "\x00\x00", gone}, {"a", "", said(0, "t", "wrong")},
+		{"b", hi("b", clean|will, text("t"), text("not welcome"), "more"), gone},
 		{"b", hi("b", clean|will, text("t"), text("never")), welcome}, {"b", bye, gone}, {"a", said(0, "t", "ever"), said(0, "t", "ever")},
 	},
 	"[MQTT-3.1.4-2] a client takes over, and the will of its older connection is published": {
@@ -150,7 +151,7 @@ func TestConversations(t *testing.T) {
 
 func converse(t *testing.T, web bool, lines []line) {
 	b := &broker{topics: topic.New(topic.Config{MaxMessage: maxPacket})}
-	sockets := &websocket.Server{Handler: b.socket, Options: websocket.Options{Subprotocols: []string{"mqtt"}}}
+	sockets := &websocket.Server{Handler: b.socket, Options: websocket.Options{Subprotocols: []string{"mqtt"}, CloseTimeout: -1}}
 	site := &httpd.Server{Handler: sockets.Serve}
 	at := &service.Listener{Address: "127.0.0.1:0", Handler: func(c *listener.Conn) act.Action { return newClient(b, stream{c}) }}
 	if web {
@@ -185,10 +186,47 @@ func converse(t *testing.T, web bool, lines []line) {
 		}
 	}
 	for _, c := range peers {
+		servertest.Send(t, c, ping)
+		servertest.Expect(t, c, pong) // and nothing before it
 		require.NoError(t, c.Close())
 	}
 	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
+}
+
+// The session of the longest absence ends when there are too many.
+func TestAbsentClientsAreBounded(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	b := &broker{topics: topic.New(topic.Config{})}
+	require.NoError(t, b.topics.Setup(l.S))
+	l.Turn(func(task *act.Task) {
+		for n := range maxAbsent + 1 {
+			s, _ := b.open(task, hello{id: fmt.Sprint(n)})
+			require.NoError(t, s.Close())
+		}
+		for n, want := range []uint16{0, 1} {
+			_, present := b.open(task, hello{id: fmt.Sprint(n)})
+			require.Equal(t, want, present)
+		}
+	})
+}
+
+func TestWebSocketsOfAnotherKind(t *testing.T) {
+	b := &broker{topics: topic.New(topic.Config{})}
+	site := &httpd.Server{Handler: (&websocket.Server{Handler: b.socket, Options: websocket.Options{Subprotocols: []string{"mqtt"}}}).Serve}
+	at := &service.Listener{Address: "127.0.0.1:0", Handler: site.Serve}
+	servertest.Start(t, act.Config{Schedulers: 1}, b.topics.Setup, at.Setup)
+	for header, code := range map[string]int{"": 1000, "Sec-WebSocket-Protocol: mqtt\r\n": 1011} {
+		web := framing.WebSocket{Conn: servertest.Dial(t, at.Addr()), Header: header}
+		require.NoError(t, web.Open("/mqtt"))
+		if header != "" { // otherwise it is closed at once [MQTT-6.0.0-3]
+			require.NoError(t, web.Write(framing.Text, []byte(hi("a", clean)))) // [MQTT-6.0.0-1]
+		}
+		var closed *framing.Closed
+		_, _, err := web.Read()
+		require.ErrorAs(t, err, &closed)
+		require.Equal(t, code, closed.Code, header)
+	}
 }
 
 // visitor is a connection of WebSocket. What it writes, it cuts into short messages.
@@ -224,5 +262,3 @@ func (v *visitor) Read(p []byte) (n int, err error) {
 	v.rest = v.rest[n:]
 	return n, err
 }
-
-// The packets of WebSocket are binary messages [MQTT-6.0.0-1], of the subprotocol mqtt [MQTT-6.0.0-3].
