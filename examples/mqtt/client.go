@@ -165,6 +165,7 @@ func (c *client) enter(t *act.Task) error {
 	t.Own(s) // is closed before the claim
 	c.session, c.answer = s, encodeAck(connack, present<<8)
 	c.heard, c.patience = t.Scheduler().Now(), cmp.Or(c.hello.keepAlive*3/2, forever) // [MQTT-3.1.2-24]
+	t.WakeAt(&c.timer, c.heard+c.patience)
 	return nil
 }
 

@@ -183,3 +183,22 @@ func silent(c *sim.Client) error {
 	}
 	return err
 }
+
+// What was broken: a keep-alive shorter than the time until the CONNECT began with the second packet.
+func TestAClientThatIsSilentFromTheBeginningIsDisconnectedInTime(t *testing.T) {
+	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
+		b := &broker{topics: topic.New(topic.Config{})}
+		tcp := &service.Listener{Address: "10.0.0.1:1883", Handler: func(c *listener.Conn) act.Action { return newClient(b, stream{c}) }}
+		_, err := w.Server("mqtt", act.Config{Logger: zap.NewNop()}, b.topics.Setup, tcp.Setup)
+		require.NoError(t, err)
+		w.Client(tcp.Address, func(c *sim.Client) error {
+			in, _, err := enter(c, "silent", clean, 2)
+			require.NoError(t, err)
+			since := c.Now()
+			_, err = in.ReadByte()
+			require.Equal(t, io.EOF, err)
+			require.Equal(t, 3*time.Second, c.Now().Sub(since).Round(time.Second))
+			return nil
+		})
+	})
+}
