@@ -204,8 +204,12 @@ func TestFollowWithAnEngine(t *testing.T) {
 			[]string{"all after a5, a6, a7, a8, a9"}},
 		{"and is lost if it is not there", "feed a5; follow a5; feed a9; history a8 a9; read; feed a10", 1,
 			[]string{"all after a5, lost until a7, a8, a9, a10"}},
+		{"what is missing after a read is read again", "feed a5; follow a5; feed a7; history a6 a7; during feed a8; read; history a6 a7 a8; read", 2,
+			[]string{"all after a5, a6, a7, a8"}},
 		{"another epoch is a loss", "feed a5; follow a5; feed b1 b2", 0, []string{"all after a5, lost until b0, b1, b2"}},
 		{"a new Feed has the followed topics read", "feed a5; follow a5; lost; history a4 a5 a6; read; feed a7", 1,
+			[]string{"all after a5, a6, a7"}},
+		{"and others when somebody follows them", "feed a5; lost; history a4 a5 a6; follow a5; read; feed a7", 1,
 			[]string{"all after a5, a6, a7"}},
 		{"and a loss is told without a message", "feed a5; follow a5; lost; history empty b5; read; feed b6", 1,
 			[]string{"all after a5, lost until b5, b6"}},
@@ -220,23 +224,15 @@ func TestFollowWithAnEngine(t *testing.T) {
 			m := newMachine(t, topic.Config{})
 			deliver := <-m.deliver
 			deliver(nil)
-			lost := func() {
-				m.lost <- errors.New("gone")
-				deliver = <-m.deliver
-				deliver(nil)
-			}
-			for command := range strings.SplitSeq(row.script, "; ") {
-				words := strings.Fields(command)
+			var do func(words []string)
+			do = func(words []string) {
 				switch words[0] {
 				case "feed":
 					deliver(m.stored(words[1:]...))
 				case "follow":
 					m.follow(words[1])
 				case "during":
-					m.during = lost
-					if words[1] == "follow" {
-						m.during = func() { m.follow(words[2]) }
-					}
+					m.during = func() { do(words[1:]) }
 				case "history":
 					m.last = m.at(words[len(words)-1])
 					if m.history = nil; words[1] != "empty" {
@@ -248,7 +244,9 @@ func TestFollowWithAnEngine(t *testing.T) {
 						f()
 					}
 				case "lost":
-					lost()
+					m.lost <- errors.New("gone")
+					deliver = <-m.deliver
+					deliver(nil)
 				case "dollar":
 					m.topic = "$h"
 				case "filters":
@@ -258,6 +256,9 @@ func TestFollowWithAnEngine(t *testing.T) {
 				case "fail":
 					m.err = errors.New("gone")
 				}
+			}
+			for command := range strings.SplitSeq(row.script, "; ") {
+				do(strings.Fields(command))
 			}
 			require.Equal(t, row.want, m.got())
 			require.Equal(t, row.read, m.read)
@@ -270,6 +271,45 @@ func (m *machine) follow(after string) {
 	require.NoError(m.t, sub.Follow(m.topic, m.at(after)))
 	m.subs = append(m.subs, sub)
 	m.step()
+}
+
+// What is retained comes once, even if Feed begins again, and until it is not retained any more.
+func TestRetainedWithAnEngine(t *testing.T) {
+	m := newMachine(t, topic.Config{})
+	feed := func(offset uint64, data string) {
+		(<-m.deliver)([]topic.Stored{{
+			Publication: topic.Publication{Topic: "r", Data: []byte(data), Retain: true}, Retained: true,
+			Position: topic.Position{Epoch: "a", Offset: offset},
+		}})
+		m.step()
+	}
+	got := func(sub *topic.Subscription) (all []string) {
+		require.NoError(t, sub.Add("r"))
+		m.step()
+		for x, err := sub.Take(); err == nil; x, err = sub.Take() {
+			all = append(all, fmt.Sprintf("%s %t", x.Data, x.Retained))
+		}
+		return all
+	}
+	early := m.b.Subscribe(nil, topic.Options{})
+	require.Empty(t, got(early))
+	for _, step := range []struct {
+		offset      uint64
+		data        string
+		early, late []string
+	}{
+		{1, "old", []string{"old false", "old true"}, []string{"old true"}},
+		{1, "old", []string{"old true"}, []string{"old true"}},
+		{3, "new", []string{"new false", "new true"}, []string{"new true"}},
+		{4, "", []string{" false"}, nil},
+		{4, "", nil, nil},
+	} {
+		feed(step.offset, step.data)
+		require.Equal(t, step.early, got(early), step.offset)
+		require.Equal(t, step.late, got(m.b.Subscribe(nil, topic.Options{})), step.offset)
+		m.lost <- errors.New("gone")
+	}
+	(<-m.deliver)(nil)
 }
 
 func TestConfirm(t *testing.T) {

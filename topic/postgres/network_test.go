@@ -177,6 +177,11 @@ func TestServer(t *testing.T) {
 	first := m.publish("x", "1")[0]
 	require.NoError(t, srv.Restart())
 	m.publish("x", "2")
+	for range 50 { // of which the log of the server has nothing
+		m.do(`SELECT pg_current_xact_id()`)
+	}
+	_, _, err = m.History(t.Context(), "x", topic.Rule{}) // after a poll
+	require.NoError(t, err)
 	srv.Kill()
 	require.NoError(t, srv.Start())
 	last := m.publish("x", "3")[0]
