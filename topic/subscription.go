@@ -354,7 +354,7 @@ func (sub *Subscription) wake() {
 	}
 }
 
-// queued returns how many messages are in a queue that is not empty, with the lock.
+// queued returns how many messages are in the queue, 1 for an empty one, with the lock.
 func (sub *Subscription) queued() int {
 	if sub.rest == nil {
 		return 1

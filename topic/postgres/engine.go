@@ -91,7 +91,7 @@ func open(ctx context.Context, database string, o Options, answer time.Duration)
 	key := fnv.New32a()
 	_, _ = key.Write([]byte("daimon topics " + e.schema))
 	e.key = int32(key.Sum32())
-	e.polls.delivered, e.polls.ask = sync.NewCond(&e.polls.mu), func() {}
+	e.polls.ask = func() {}
 	e.life, e.end = context.WithCancel(context.Background())
 	if err = e.check(ctx); err == nil {
 		err = e.create(ctx)

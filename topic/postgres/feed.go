@@ -70,7 +70,7 @@ func (e *Engine) Feed(ctx context.Context, rules []topic.Rule, deliver func([]to
 	e.mu.Lock()
 	e.rules = rules
 	e.mu.Unlock()
-	f := &feed{e: e, deliver: deliver}
+	f := &feed{e: e, deliver: deliver, partial: map[int64]int64{}}
 	for {
 		err := e.again(ctx, f.connect)
 		if err == nil {
@@ -124,14 +124,12 @@ func (f *feed) poll(ctx context.Context, sql string, args ...any) (err error) {
 	defer cancel()
 	timer := time.AfterFunc(f.e.answer, cancel) // unless the Broker takes long
 	defer timer.Stop()
-	number := f.e.polls.begin()
-	rows, err := f.conn.Query(ctx, f.e.in(sql), args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	f.e.polls.begin()
+	var row fielded
 	var xmax uint64
 	var xip []uint64
+	var timeline string
+	var seq int64
 	var chunk []topic.Stored
 	bytes, highest := 0, f.seq
 	deliver := func() {
@@ -141,39 +139,30 @@ func (f *feed) poll(ctx context.Context, sql string, args ...any) (err error) {
 		chunk, bytes = nil, 0
 		timer.Reset(f.e.answer)
 	}
-	for rows.Next() {
-		var row fielded
-		var timeline string
-		var seq int64
-		if err := rows.Scan(row.targets(&xmax, &xip, &timeline, &seq)...); err != nil {
-			return err
-		}
+	rows, _ := f.conn.Query(ctx, f.e.in(sql), args...) // ForEachRow returns its error
+	_, err = pgx.ForEachRow(rows, row.targets(&xmax, &xip, &timeline, &seq), func() error {
 		if f.timeline != "" && f.timeline != timeline {
 			return errLost
 		}
 		f.timeline, highest = timeline, max(highest, seq)
 		id, s := row.topic, row.stored(timeline)
 		if id == 0 || int64(s.Offset) <= f.partial[id] {
-			continue
+			return nil
 		}
 		s.Retained = f.xmax == 0
-		if f.xmax > 0 {
-			if f.partial == nil {
-				f.partial = map[int64]int64{}
-			}
-			f.partial[id] = int64(s.Offset)
-		}
+		f.partial[id] = int64(s.Offset)
 		if chunk, bytes = append(chunk, s), bytes+len(s.Data); len(chunk) == chunkMessages || bytes > chunkBytes {
 			deliver()
 		}
-	}
-	err = rows.Err()
+		return nil
+	})
 	if len(chunk) > 0 || err == nil && !f.begun {
 		deliver()
 	}
 	if err == nil {
-		f.xmax, f.xip, f.seq, f.partial = xmax, xip, highest, nil
-		f.e.polls.end(number)
+		f.xmax, f.xip, f.seq = xmax, xip, highest
+		clear(f.partial)
+		f.e.polls.end()
 	}
 	return err
 }
@@ -190,7 +179,7 @@ func (x *fielded) targets(before ...any) []any {
 	return append(before, &x.topic, &x.s.Topic, &x.s.Offset, &x.s.Kind, &x.s.Tag, &x.s.Retain, &x.member, &x.s.Data)
 }
 
-func (x *fielded) stored(timeline string) topic.Stored {
+func (x fielded) stored(timeline string) topic.Stored {
 	x.s.Epoch = epoch(x.topic, timeline)
 	if x.s.Kind != topic.Published {
 		x.s.Member, x.s.Data = topic.Member{ID: string(x.member), Info: x.s.Data}, nil
@@ -200,33 +189,25 @@ func (x *fielded) stored(timeline string) topic.Stored {
 
 // polls are the polls of Feed, for calls of History that wait for one.
 type polls struct {
-	mu           sync.Mutex
-	delivered    *sync.Cond
-	begun, ended uint64
-	asked        bool   // a call waits for the next one
-	ask          func() // begins it, if it is waited for
+	mu    sync.Mutex
+	ask   func()          // has the next one begin
+	asked []chan struct{} // for each call that waits for the end of the next one
+	begun []chan struct{} // the same for the present one
 }
 
-func (p *polls) begin() uint64 {
+func (p *polls) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begun++
-	p.asked = false
-	return p.begun
+	p.begun, p.asked = append(p.begun, p.asked...), nil // the previous one may have failed
 }
 
-func (p *polls) end(number uint64) {
+func (p *polls) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = number
-	p.delivered.Broadcast()
-}
-
-// wake has all that wait look at their contexts.
-func (p *polls) wake() {
-	p.mu.Lock() // none is about to wait
-	defer p.mu.Unlock()
-	p.delivered.Broadcast()
+	for _, done := range p.begun {
+		close(done)
+	}
+	p.begun = nil
 }
 
 // due waits until the next poll is to begin: after a hint, a while, or because a call waits for it. The error is that the connection
@@ -235,7 +216,7 @@ func (p *polls) due(ctx context.Context, conn *pgx.Conn) error {
 	wait, cancel := context.WithTimeout(ctx, pollPause)
 	defer cancel()
 	p.mu.Lock()
-	if p.ask = cancel; p.asked {
+	if p.ask = cancel; len(p.asked) > 0 {
 		cancel()
 	}
 	p.mu.Unlock()
@@ -247,12 +228,15 @@ func (p *polls) due(ctx context.Context, conn *pgx.Conn) error {
 
 // pass waits until a poll has delivered that has begun since.
 func (p *polls) pass(ctx context.Context) error {
-	defer context.AfterFunc(ctx, p.wake)()
+	done := make(chan struct{})
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for number := p.begun + 1; p.ended < number && ctx.Err() == nil; p.delivered.Wait() {
-		p.asked = true
-		p.ask()
+	p.asked = append(p.asked, done)
+	p.ask()
+	p.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return ctx.Err()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/daimon-go/daimon/topic"
 )
 
@@ -33,18 +35,11 @@ func (e *Engine) History(ctx context.Context, name string, rule topic.Rule) (mes
 }
 
 func (e *Engine) history(ctx context.Context, name string, rule topic.Rule) (messages []topic.Stored, last topic.Position, err error) {
-	rows, err := e.pool.Query(ctx, e.in(history), name, rule.History, rule.Age.Microseconds())
-	if err != nil {
-		return nil, last, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var f fielded
-		var age int64
-		var timeline string
-		if err := rows.Scan(f.targets(&last.Offset, &timeline, &age)...); err != nil {
-			return nil, last, err
-		}
+	var f fielded
+	var timeline string
+	var age int64
+	rows, _ := e.pool.Query(ctx, e.in(history), name, rule.History, rule.Age.Microseconds())
+	_, err = pgx.ForEachRow(rows, f.targets(&last.Offset, &timeline, &age), func() error {
 		s := f.stored(timeline)
 		last.Epoch, s.Age = s.Epoch, time.Duration(age)*time.Microsecond
 		if n := len(messages); n > 0 && messages[n-1].Offset+1 != s.Offset {
@@ -53,9 +48,10 @@ func (e *Engine) history(ctx context.Context, name string, rule topic.Rule) (mes
 		if s.Offset > 0 {
 			messages = append(messages, s)
 		}
-	}
+		return nil
+	})
 	if n := len(messages); n > 0 && messages[n-1].Offset != last.Offset {
 		messages = nil
 	}
-	return messages, last, rows.Err()
+	return messages, last, err
 }

@@ -75,11 +75,8 @@ func (e *Engine) change(ctx context.Context, machine int64, gone bool, changes [
 // Members implements topic.Engine.
 func (e *Engine) Members(ctx context.Context, name string) (all []topic.Member, err error) {
 	err = e.again(ctx, func(ctx context.Context) error {
-		rows, err := e.pool.Query(ctx, e.in(`SELECT DISTINCT ON (m.id) m.id, m.info FROM daimon_topics.member AS m
+		rows, _ := e.pool.Query(ctx, e.in(`SELECT DISTINCT ON (m.id) m.id, m.info FROM daimon_topics.member AS m
 			JOIN daimon_topics.topic AS t ON t.id = m.topic WHERE t.name = $1 ORDER BY m.id, m.machine`), presence+name)
-		if err != nil {
-			return err
-		}
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m topic.Member, err error) {
 			var id []byte
 			err = row.Scan(&id, &m.Info)
@@ -122,11 +119,8 @@ func (e *Engine) heal(ctx context.Context) error {
 			return err
 		}
 	}
-	rows, err := e.pool.Query(ctx, e.in(`SELECT id FROM daimon_topics.machine AS x WHERE gone
+	rows, _ := e.pool.Query(ctx, e.in(`SELECT id FROM daimon_topics.machine AS x WHERE gone
 		AND EXISTS (SELECT FROM daimon_topics.member AS m WHERE m.machine = x.id)`))
-	if err != nil {
-		return err
-	}
 	dead, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	for _, machine := range dead {
 		if err == nil {
@@ -139,11 +133,8 @@ func (e *Engine) heal(ctx context.Context) error {
 // leave has all members of a machine leave that is gone.
 func (e *Engine) leave(ctx context.Context, machine int64) error {
 	for {
-		rows, err := e.pool.Query(ctx, e.in(`SELECT t.name, m.id FROM daimon_topics.member AS m JOIN daimon_topics.topic AS t ON t.id = m.topic
+		rows, _ := e.pool.Query(ctx, e.in(`SELECT t.name, m.id FROM daimon_topics.member AS m JOIN daimon_topics.topic AS t ON t.id = m.topic
 			JOIN daimon_topics.machine AS x ON x.id = m.machine WHERE m.machine = $1 AND x.gone LIMIT 1000`), machine)
-		if err != nil {
-			return err
-		}
 		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c topic.Change, err error) {
 			var id []byte
 			err = row.Scan(&c.Topic, &id)

@@ -92,10 +92,7 @@ func (e *Engine) Publish(ctx context.Context, messages []topic.Publication) (at 
 
 // positions executes a statement that ends with store.
 func (e *Engine) positions(ctx context.Context, sql string, args ...any) ([]topic.Position, error) {
-	rows, err := e.pool.Query(ctx, e.in(sql), args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := e.pool.Query(ctx, e.in(sql), args...)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (at topic.Position, err error) {
 		var id int64
 		var timeline string

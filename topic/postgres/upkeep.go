@@ -3,7 +3,10 @@ package postgres
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/daimon-go/daimon/topic"
 )
@@ -61,31 +64,22 @@ func (e *Engine) tidy(ctx context.Context) error {
 	if rules == nil {
 		return nil
 	}
-	rows, err := e.pool.Query(ctx, e.in(`SELECT id, name FROM daimon_topics.topic WHERE id > $1 ORDER BY id LIMIT $2`), e.tidied, topicsAtOnce)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	var id int64
+	var name string
 	var ids, most, ages []int64
-	for rows.Next() {
-		var id int64
-		var name string
-		if err := rows.Scan(&id, &name); err != nil {
-			return err
-		}
+	rows, _ := e.pool.Query(ctx, e.in(`SELECT id, name FROM daimon_topics.topic WHERE id > $1 ORDER BY id LIMIT $2`), e.tidied, topicsAtOnce)
+	_, err := pgx.ForEachRow(rows, []any{&id, &name}, func() error {
 		rule := topic.Rule{Age: math.MaxInt64}
-		for _, r := range rules {
-			if topic.Match(r.Filter, name) {
-				rule = r
-				break
-			}
+		if i := slices.IndexFunc(rules, func(r topic.Rule) bool { return topic.Match(r.Filter, name) }); i >= 0 {
+			rule = rules[i]
 		}
 		ids, most, ages = append(ids, id), append(most, int64(rule.History)), append(ages, rule.Age.Microseconds())
+		return nil
+	})
+	if err == nil {
+		_, err = e.pool.Exec(ctx, e.in(forget), ids)
 	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if _, err := e.pool.Exec(ctx, e.in(forget), ids); err != nil {
+	if err != nil {
 		return err
 	}
 	tag, err := e.pool.Exec(ctx, e.in(expire), ids, most, ages, deletesAtOnce, e.key)
