@@ -238,17 +238,17 @@ func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
 	p.Stop(t)
 }
 
-// What was broken: processes had names that clients had chosen.
-func TestPagesShowNothingOfWhatProcessesAreFor(t *testing.T) {
+// What was broken: processes, which were rooms, had names that clients had chosen.
+func TestPagesShowNoNameThatAClientHasChosen(t *testing.T) {
 	outside(t)
 	t.Parallel()
 	const secret = "nobodys-business"
 	chat := serve(t, "chat", append([]string{"-web", "127.0.0.1:0"}, inspectable...)...)
 	servertest.Send(t, dial(t, chat.Addr), secret+"\n/join "+secret+"\n"+secret+"\n")
 	v := viewerOf(t, chat)
-	exectest.Eventually(t, patience, "a room", func() bool {
+	exectest.Eventually(t, patience, "a member", func() bool {
 		_, tasks := v.get(t, "/tasks")
-		return strings.Contains(tasks, "*main.room")
+		return strings.Contains(tasks, "*main.member")
 	})
 	for _, page := range everyPage {
 		_, body := v.get(t, page)

@@ -321,7 +321,7 @@ at("say").addEventListener("submit", event => {
 		return;
 	}
 	if (pending.size === mostPending) {
-		warn("There is no connection at the moment. The message was not sent.");
+		warn(inside ? "You type too fast. Wait a moment, please." : "There is no connection at the moment. The message was not sent.");
 		return;
 	}
 	const id = random(8);
