@@ -68,7 +68,7 @@ const floors = `
 
 	# 2: demons, futures, monitors. The engine that monitor has by default, and what sim puts below it, know descriptors
 	demon             act shutdown internal/facts time
-	future            act internal/chain internal/panics go.uber.org/zap os runtime time
+	future            act internal/chain internal/panics context go.uber.org/zap os runtime time
 	internal/engine   act internal/facts netpoll net net/netip os time
 	monitor           act shutdown netpoll internal/budget internal/engine internal/facts
 	                  context go.uber.org/zap net net/netip os os/signal syscall time

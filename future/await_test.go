@@ -1,8 +1,11 @@
 package future
 
 import (
+	"context"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
@@ -48,4 +51,28 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 	require.Nil(t, f.waiters.First)
 	require.NoError(t, f.Resolve(1))
 	require.Nil(t, home.Close())
+}
+
+// Wait returns whichever comes first, the outcome or the end of the context, and any number of goroutines may wait.
+func TestGoroutinesWait(t *testing.T) {
+	g := act.NewGroup(act.Config{Schedulers: 1})
+	defer g.Close()
+	f := New[int](g.Schedulers()[0])
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Wait(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			v, err := f.Wait(t.Context())
+			assert.NoError(t, err)
+			assert.Equal(t, 7, v)
+		})
+	}
+	require.NoError(t, f.Resolve(7))
+	all.Wait()
+	v, err := f.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 7, v)
 }

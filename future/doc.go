@@ -1,5 +1,6 @@
 // Package future implements futures (promises): values that become available later. A [Future] is resolved once, with a
-// value or an error, on any goroutine. Tasks and callbacks on schedulers wait for it without blocking a thread.
+// value or an error, on any goroutine. Tasks and callbacks on schedulers wait for it without blocking a thread, and other
+// goroutines with [Future.Wait].
 //
 //	f := future.New[int](s)               // its home is scheduler s
 //	go func() { f.Resolve(ask()) }()      // any goroutine, once

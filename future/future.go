@@ -1,6 +1,7 @@
 package future
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,18 @@ func (f *Future[T]) Value() (T, error) {
 	return f.value, nil
 }
 
+// Wait waits until f is resolved, or ctx ends, and returns the outcome of f or the error of ctx. It is for a goroutine that may
+// block, never for the thread of a scheduler.
+func (f *Future[T]) Wait(ctx context.Context) (T, error) {
+	select {
+	case <-f.whenResolved():
+		return f.Value()
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
 // Resolved reports whether f has a value or an error. It does not count as having seen the error, so an error that nobody
 // reads is still logged. Any goroutine.
 func (f *Future[T]) Resolved() bool { return f.resolved() }
@@ -88,6 +101,7 @@ type core struct {
 	failed *failure // written as value is
 
 	mu        sync.Mutex          // held for as long as it takes to wake the tasks in a list
+	done      chan struct{}       // closed by publish, for goroutines; nil: none waits
 	waiters   chain.List[*waiter] // each leaves by itself
 	callbacks chain.List[*waiter] // in order of registration; each leaves when its turn comes
 }
@@ -115,6 +129,21 @@ func (c *core) fail(err error, seen bool) error {
 // drop fails a future whose task is dropped. The Cut names the task, so the failure counts as seen.
 func (c *core) drop() { _ = c.fail(act.ErrDropped, true) }
 
+// whenResolved returns a channel that is closed when c is resolved.
+func (c *core) whenResolved() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resolved() { // publish has closed c.done, or is about to
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	if c.done == nil {
+		c.done = make(chan struct{})
+	}
+	return c.done
+}
+
 // publish makes the outcome readable and wakes the tasks that wait. A task joins a list, with its Waker, before it reads
 // the state, so one of the two sees the other.
 func (c *core) publish() {
@@ -125,5 +154,8 @@ func (c *core) publish() {
 		for n := l.First; n != nil; n = n.Next {
 			n.Of.bell.Wake()
 		}
+	}
+	if c.done != nil {
+		close(c.done)
 	}
 }

@@ -84,7 +84,7 @@ func (r *remote) Close() error {
 
 // Confirm is [Broker.Publish] with a future that is resolved when the message is stored: with an Engine when that has it, else at
 // once. Its value is the Position of the message, zero without a history. It fails if it is not known whether the message
-// was stored. Any goroutine.
+// was stored. Any goroutine; one that may block calls Wait of the future.
 func (b *Broker) Confirm(p Publication) (*future.Future[Position], error) {
 	stored := future.New[Position](b.lanes[0].s)
 	at, err := b.publish(p, stored)
