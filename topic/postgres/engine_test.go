@@ -40,6 +40,23 @@ func TestHistoryIsWhatARuleKeeps(t *testing.T) {
 	require.Equal(t, last.Epoch, m.publish("y", "1")[0].Epoch)
 }
 
+// A transaction that becomes visible after later ones is not missed.
+func TestVisibleLate(t *testing.T) {
+	t.Parallel()
+	m := open(t, newSchema())
+	m.publish("late", "1", "x", "1")
+	tx, err := m.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), fmt.Sprintf(`INSERT INTO %[1]q.message (topic, number, kind, tag, retain, data)
+		SELECT id, 2, 0, 0, false, '2' FROM %[1]q.topic WHERE name = 'late'`, m.schema))
+	require.NoError(t, err)
+	m.publish("x", "2")
+	require.Equal(t, []string{"late 1 1", "x 1 1", "x 2 2"}, m.next(3))
+	require.NoError(t, tx.Commit(t.Context()))
+	m.publish("x", "3")
+	require.Equal(t, []string{"late 2 2", "x 3 3"}, m.next(2))
+}
+
 // What a transaction publishes comes when it has committed, and keeps nobody from publishing to the same topic.
 func TestPublishIn(t *testing.T) {
 	t.Parallel()
@@ -126,6 +143,12 @@ func TestRetention(t *testing.T) {
 	_, last, err = m.History(t.Context(), "kept/a", topic.Rule{})
 	require.NoError(t, err)
 	require.Zero(t, last.Offset, "it was forgotten")
+
+	m.publish("r", "3", "r", "4")
+	m.do(`DELETE FROM daimon_topics.message WHERE data = '3'`)
+	messages, _, err := m.History(t.Context(), "r", topic.Rule{History: 10, Age: 1000 * time.Hour})
+	require.NoError(t, err)
+	require.Len(t, messages, 1, "the retained one is before a gap")
 
 	late := open(t, m.schema)
 	require.Equal(t, []string{"r 2 new"}, late.next(1))
