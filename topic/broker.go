@@ -121,8 +121,8 @@ func (b *Broker) next() *lane {
 // block calls [Broker.PublishWait]. Subscriptions get the messages of one publisher in the order in which they were published,
 // and all messages of a topic in the same order. Any goroutine.
 //
-// With an Engine a message comes to the subscriptions when it is stored. Publish returns an act.Blocked while too many messages are
-// to be stored, and [Broker.Confirm] says when this one is.
+// With an Engine a message comes to the subscriptions when it is stored. Publish returns an act.Blocked while too many messages
+// are to be stored, and [Broker.Confirm] says when this one is.
 func (b *Broker) Publish(p Publication) error {
 	_, err := b.publish(p, nil)
 	return err

@@ -42,9 +42,9 @@
 //
 // A [Rule] with a History has topics keep their latest messages. Each has a [Position]: an epoch, and an offset that grows by
 // one. An owner that knows the Position of the last message that it has got, such as a client that connects again, calls
-// [Subscription.Follow] with it. First comes a [Followed] message, which says whether all that was missed comes next. So whoever
-// follows a topic gets every message once, or is told that some are missing. The history is in memory: a new program has
-// another epoch.
+// [Subscription.Follow] with it. First comes a [Followed] message, which says whether all that was missed comes next. So a
+// subscription that follows a topic gets every message once, or is told that some are missing. The
+// history is in memory: a new program has another epoch.
 //
 // # Presence
 //

@@ -6,8 +6,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// pushesATurn bounds how many subscriptions get a message in one turn of a lane, which then takes some 0.2 ms. With less, a task gets
-// messages that were published together in several turns, and sends each part by itself.
+// pushesATurn bounds how many subscriptions get a message in one turn of a lane, which then takes some 0.2 ms. With less, a task
+// gets messages that were published together in several turns, and sends each part by itself.
 const pushesATurn = 4096
 
 // lane is a demon that carries what happens to the subscriptions of one scheduler, in one order: messages, and beginnings and

@@ -24,8 +24,8 @@ const (
 	beginsAtOnce = 100
 )
 
-// remote is the demon that connects a Broker with its Engine. What is published goes to the Engine, and comes to the subscriptions
-// from there, as what other machines have published. Its fields belong to the lock of the Broker.
+// remote is the demon that connects a Broker with its Engine. What is published goes to the Engine, and comes to the
+// subscriptions from there, as what other machines have published. Its fields belong to the lock of the Broker.
 type remote struct {
 	b      *Broker
 	engine Engine
@@ -226,8 +226,8 @@ func (r *remote) feed() {
 	}
 }
 
-// begin is called when Feed has begun. If it was not for the first time, messages may have been lost: the topics that are followed
-// are read, and the others when somebody follows them.
+// begin is called when Feed has begun. If it was not for the first time, messages may have been lost: the topics that are
+// followed are read, and the others when somebody follows them.
 func (r *remote) begin() {
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
@@ -297,8 +297,8 @@ func (s *Stored) message() *Message {
 	return m
 }
 
-// isNext reports whether a message at a Position is to be passed on now. A message that has come before is not. If messages before
-// it are missing, they are read first, and it comes with them.
+// isNext reports whether a message at a Position is to be passed on now. A message that has come before is not. If messages
+// before it are missing, they are read first, and it comes with them.
 func (r *remote) isNext(rec *record, at Position) bool {
 	l := &rec.log
 	switch {
