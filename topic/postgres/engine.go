@@ -50,9 +50,11 @@ type Engine struct {
 	changing sync.Mutex
 	members  map[member][]byte // who is present on this machine, with their Info
 
-	mu     sync.Mutex
-	rules  []topic.Rule // nil before Feed
-	tidied int64        // the last topic that was looked at
+	mu    sync.Mutex
+	rules []topic.Rule // nil before Feed
+
+	keeping sync.Mutex // held during an upkeep, or by a test that does the upkeep
+	tidied  int64      // the last topic that an upkeep has looked at
 }
 
 var _ topic.Engine = (*Engine)(nil)
@@ -71,7 +73,7 @@ func open(ctx context.Context, database string, o Options, answer time.Duration)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	cfg.ConnConfig.ConnectTimeout = cmp.Or(cfg.ConnConfig.ConnectTimeout, answer)
+	cfg.ConnConfig.ConnectTimeout = cmp.Or(cfg.ConnConfig.ConnectTimeout, answerTimeout)
 	// A call that was given up ends at the server, too. What was published is not lost in a crash of the server.
 	for name, value := range map[string]string{
 		"statement_timeout": fmt.Sprint(answer.Milliseconds()), "idle_in_transaction_session_timeout": "10s",

@@ -7,6 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// Hold ends the upkeep in the background: from then on only Upkeep does any.
+func (e *Engine) Hold() { e.keeping.Lock() }
+
 // Upkeep does the whole upkeep at once.
 func (e *Engine) Upkeep(ctx context.Context) error {
 	err := e.beat(ctx)

@@ -82,6 +82,7 @@ func open(t testing.TB, schema string, rules ...topic.Rule) *machine {
 	t.Helper()
 	e, err := postgres.Open(t.Context(), server(t).Socket(database), postgres.Options{Schema: schema})
 	require.NoError(t, err)
+	e.Hold() // time decides nothing
 	return feed(t, e, schema, rules...)
 }
 

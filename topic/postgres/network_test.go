@@ -143,7 +143,7 @@ func TestSlow(t *testing.T) {
 	m := open(t, schema)
 	m.publish("x", "1")
 	core, logs := observer.New(zap.InfoLevel)
-	slow, err := postgres.OpenImpatient(t.Context(), server(t).Socket(database), postgres.Options{Schema: schema, Logger: zap.New(core)}, 50*time.Millisecond)
+	slow, err := postgres.OpenImpatient(t.Context(), server(t).Socket(database), postgres.Options{Schema: schema, Logger: zap.New(core)}, time.Second)
 	require.NoError(t, err)
 	defer slow.Close()
 	tx, err := m.Pool().Begin(t.Context())

@@ -25,6 +25,9 @@ func (e *Engine) upkeep() {
 		if rest(e.life, upkeepPause); e.life.Err() != nil {
 			return
 		}
+		if !e.keeping.TryLock() {
+			continue
+		}
 		ctx, cancel := context.WithTimeout(e.life, e.answer)
 		if n%beatEvery == 0 {
 			_ = e.beat(ctx) // what fails is done the next time
@@ -32,6 +35,7 @@ func (e *Engine) upkeep() {
 		}
 		_ = e.tidy(ctx)
 		cancel()
+		e.keeping.Unlock()
 	}
 }
 
