@@ -75,6 +75,7 @@ type machine struct {
 	schema string
 	ctx    context.Context
 	fed    chan topic.Stored
+	begun  atomic.Int64 // how often Feed has delivered for the first time
 	losses atomic.Int64 // how often Feed has ended
 }
 
@@ -95,7 +96,12 @@ func feed(t testing.TB, e *postgres.Engine, schema string, rules ...topic.Rule) 
 	var all sync.WaitGroup
 	all.Go(func() {
 		for ctx.Err() == nil {
+			first := true
 			_ = e.Feed(ctx, rules, func(messages []topic.Stored) {
+				if first {
+					first = false
+					m.begun.Add(1)
+				}
 				once.Do(func() { close(begun) })
 				for _, s := range messages {
 					m.fed <- s
