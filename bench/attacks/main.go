@@ -70,17 +70,15 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "bench-attacks-")
+	b, err := build.Temporary()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	b, err := build.Into(dir)
-	if o.server == "" && err == nil {
-		o.server, err = b.Go("nethttp/server")
-	}
-	if err != nil {
-		return err
+	defer b.Remove()
+	if o.server == "" {
+		if o.server, err = b.Go("nethttp/server"); err != nil {
+			return err
+		}
 	}
 	servers := []*server.Process{
 		{Name: "native", Program: o.server, Reactors: 1, Flags: []string{"-stack", "native"}},

@@ -40,15 +40,11 @@ func main() {
 
 // run builds, starts, measures, prints, and leaves no process and no file behind.
 func run(ctx context.Context, out io.Writer, o Options) error {
-	dir, err := os.MkdirTemp("", "bench-chat-")
+	b, err := build.Temporary()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	b, err := build.Into(dir)
-	if err != nil {
-		return err
-	}
+	defer b.Remove()
 	program, err := b.Daimon("examples/chat")
 	if err != nil {
 		return err

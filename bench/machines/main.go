@@ -44,15 +44,11 @@ func main() {
 
 // run builds, starts, measures, prints, and leaves no process and no file behind.
 func run(ctx context.Context, out io.Writer, o Options) (err error) {
-	dir, err := os.MkdirTemp("", "bench-machines-")
+	b, err := build.Temporary()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	b, err := build.Into(dir)
-	if err != nil {
-		return err
-	}
+	defer b.Remove()
 	pg, err := pgserver.Start(pgserver.Config{Settings: map[string]string{"shared_buffers": "256MB", "max_wal_size": "4GB"}})
 	if err != nil {
 		return err

@@ -49,15 +49,11 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "bench-replace-")
+	builder, err := build.Temporary()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	builder, err := build.Into(dir)
-	if err != nil {
-		return err
-	}
+	defer builder.Remove()
 	backend, stop, err := startBackend()
 	if err != nil {
 		return err
@@ -66,7 +62,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	var rows []row
 	for _, i := range chosen {
 		s := systems[i]
-		h := &host{Options: o, dir: dir, builder: builder, backend: backend}
+		h := &host{Options: o, dir: builder.To, builder: builder, backend: backend}
 		r, err := h.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
@@ -48,12 +49,12 @@ func main() {
 
 // measure builds, starts, measures, prints, and leaves no process and no file behind.
 func (o Options) measure(ctx context.Context, out io.Writer, r row) error {
-	dir, err := os.MkdirTemp("", "bench-topics-")
+	b, err := build.Temporary()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	servers, err := r.compile(out, dir)
+	defer b.Remove()
+	servers, err := r.compile(out, b)
 	if err != nil {
 		return err
 	}

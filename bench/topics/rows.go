@@ -51,11 +51,7 @@ var (
 var script []byte
 
 // compile compiles the servers. Without mosquitto the others can be measured.
-func (r row) compile(out io.Writer, dir string) (servers []*server.Process, err error) {
-	b, err := build.Into(dir)
-	if err != nil {
-		return nil, err
-	}
+func (r row) compile(out io.Writer, b build.Builder) (servers []*server.Process, err error) {
 	for _, c := range r.servers {
 		s := &server.Process{Name: c.name, Reactors: c.reactors}
 		switch c.program {
@@ -67,7 +63,7 @@ func (r row) compile(out io.Writer, dir string) (servers []*server.Process, err 
 				fmt.Fprintf(out, "mosquitto is left out: %v (Debian: apt-get install mosquitto)\n", missing)
 				continue
 			}
-			s.Program = filepath.Join(dir, c.program)
+			s.Program = filepath.Join(b.To, c.program)
 			err = os.WriteFile(s.Program, script, 0o700)
 		default:
 			s.Program, err = b.Go("topics/" + c.program)

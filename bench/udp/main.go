@@ -50,15 +50,11 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "bench-udp-")
+	b, err := build.Temporary()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	b, err := build.Into(dir)
-	if err != nil {
-		return err
-	}
+	defer b.Remove()
 	clients := load.Generator{Conns: o.Peers, Flags: []string{"-udp"}}
 	if clients.Program, err = load.Build(b); err == nil {
 		clients.CPU, err = load.CPU(1, o.Apart)

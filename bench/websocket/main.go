@@ -65,15 +65,11 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 			return err
 		}
 	}
-	dir, err := os.MkdirTemp("", "bench-websocket-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	m := measurement{Options: o, out: out}
-	if m.build, err = build.Into(dir); err != nil {
+	if m.build, err = build.Temporary(); err != nil {
 		return err
 	}
+	defer m.build.Remove()
 	if m.load, err = load.Build(m.build); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package build
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,22 @@ func Into(to string) (Builder, error) {
 	}
 	return Builder{To: to, bench: filepath.Dir(strings.TrimSpace(string(out))), done: map[string]string{}}, nil
 }
+
+// Temporary is a builder for a new temporary directory, which Remove removes.
+func Temporary() (Builder, error) {
+	dir, err := os.MkdirTemp("", "daimon-bench-")
+	if err != nil {
+		return Builder{}, err
+	}
+	b, err := Into(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+	}
+	return b, err
+}
+
+// Remove removes the directory of the builder.
+func (b Builder) Remove() { os.RemoveAll(b.To) }
 
 // C compiles a source file of bench/ and returns the program.
 func (b Builder) C(source string) (program string, err error) {
