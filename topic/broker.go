@@ -25,8 +25,8 @@ var (
 
 // Config configures a Broker. The zero Config has no history and no presence.
 type Config struct {
-	// Rules say which topics have a history and presence. The first one whose Filter matches is used; a topic that none
-	// matches has neither.
+	// Rules say which topics have a history and presence. The first one whose Filter matches is used. A topic
+	// that no rule matches has neither.
 	Rules []Rule
 	// Topics bounds how many topics have a history, a retained message or members. 0 means 65,536.
 	// Beyond it the topic without a message for the longest time is forgotten, unless it has one of the others, or is followed.

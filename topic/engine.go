@@ -34,7 +34,7 @@ type Stored struct {
 	Age      time.Duration // of a message of History, since it was stored
 	Retained bool          // it was stored before Feed was called
 	Kind     Kind          // Published, Joined or Left
-	Member   Member        // who has joined or left
+	Member   Member        // the one that has joined or left
 }
 
 // Change is the coming or leaving of a Member.

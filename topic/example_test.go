@@ -184,7 +184,7 @@ func ExampleSubscription_Follow() {
 	server.Run(b, server.Listen(server.Addr, web.Serve))
 }
 
-// Who is in a room, and who comes and goes.
+// A task subscribes to the coming and going in a room, joins the room, and then asks for its members.
 func ExampleBroker_Members() {
 	b := topic.New(topic.Config{Rules: []topic.Rule{{Filter: "rooms/+", Presence: true}}})
 	var sub *topic.Subscription

@@ -46,7 +46,7 @@ type more struct {
 	messages []*Message // which the subscription gets after this one
 }
 
-// Member returns who has joined or left.
+// Member returns the member that a Joined or Left message is about.
 func (m *Message) Member() Member {
 	if m.more == nil {
 		return Member{}

@@ -48,7 +48,7 @@ type Engine struct {
 	polls polls
 
 	changing sync.Mutex
-	members  map[member][]byte // who is present on this machine, with their Info
+	members  map[member][]byte // the members on this machine, with their Info
 
 	mu    sync.Mutex
 	rules []topic.Rule // nil before Feed
