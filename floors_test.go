@@ -40,7 +40,7 @@ const floors = `
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/merge    shutdown time
 	internal/testing/tier   internal/race os os/exec path/filepath testing
-	internal/testing/pgserver   internal/testing/tier net os os/exec os/user path/filepath syscall time
+	internal/testing/pgserver   internal/testing/tier net os os/exec os/user path/filepath syscall testing time
 	internal/cli      flag os time
 	internal/testing/tlstest   crypto/aes crypto/cipher crypto/ecdsa crypto/elliptic crypto/hkdf crypto/rand crypto/sha256 crypto/tls
 	                  crypto/x509 encoding/binary encoding/hex github.com/stretchr/testify/require math/big testing testing/cryptotest time

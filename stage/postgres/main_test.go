@@ -8,14 +8,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/daimon-go/daimon/internal/testing/pgserver"
-	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage/internal/storm"
 	"github.com/daimon-go/daimon/stage/postgres"
 	"github.com/daimon-go/daimon/stage/store"
@@ -24,21 +22,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// database is that of this run of the tests: other packages may share the server.
-var database = fmt.Sprint("tasks_", os.Getpid())
+var tests = pgserver.NewTests("tasks")
 
-// shared is the server, which the first test asks for, with the database.
-var shared = sync.OnceValues(func() (*pgserver.Server, error) {
-	s, err := pgserver.Shared()
-	if err != nil {
-		return nil, err
-	}
-	running.Store(s)
-	_, err = s.Create(database)
-	return s, err
-})
-
-var running atomic.Pointer[pgserver.Server]
+// database is the one of this run of the tests.
+var database = tests.Database
 
 func TestMain(m *testing.M) {
 	if os.Getenv(connectionVariable) != "" {
@@ -48,13 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	code := m.Run()
-	if s := running.Load(); s != nil {
-		if err := s.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
+	code := tests.Run(m)
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -65,11 +46,7 @@ func TestMain(m *testing.M) {
 // server returns the shared server.
 func server(t testing.TB) *pgserver.Server {
 	t.Helper()
-	tier.Need(t, tier.Full, "starts PostgreSQL")
-	tier.Tool(t, "initdb")
-	s, err := shared()
-	require.NoError(t, err)
-	return s
+	return tests.Server(t)
 }
 
 var schemas atomic.Int64
