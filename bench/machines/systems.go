@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/mqtt"
@@ -32,26 +33,45 @@ func (d *daimon) connect(m *measurement, first, second string) (err error) {
 	if d.to, err = mqtt.Dial(first, "publisher", ""); err == nil {
 		d.from, err = mqtt.Dial(second, "subscriber", "#")
 	}
-	if err == nil {
-		go func() { m.fail(m.packets(bufio.NewReader(d.from))) }()
+	if err != nil {
+		return err
 	}
-	return err
+	// A machine stores when it has begun to get what others store. What they store before that does not come.
+	in := bufio.NewReader(d.from)
+	if _, err = d.from.Write(mqtt.Publish("ready", nil)); err == nil {
+		_, err = packet(in)
+	}
+	if err == nil {
+		err = d.from.SetReadDeadline(time.Time{}) // mqtt.Dial has set one
+	}
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			data, err := packet(in)
+			if err != nil {
+				m.fail(err)
+				return
+			}
+			m.hear(data)
+		}
+	}()
+	return nil
 }
 
-// packets reads PUBLISH packets.
-func (m *measurement) packets(in *bufio.Reader) error {
-	for {
-		_, _ = in.ReadByte() // an error comes again
-		n, err := binary.ReadUvarint(in)
-		body := make([]byte, n)
-		if err == nil {
-			_, err = io.ReadFull(in, body)
-		}
-		if err != nil {
-			return err
-		}
-		m.hear(body[2+binary.BigEndian.Uint16(body):])
+// packet reads a PUBLISH packet, and returns its data.
+func packet(in *bufio.Reader) (data []byte, err error) {
+	_, _ = in.ReadByte() // an error comes again
+	n, err := binary.ReadUvarint(in)
+	body := make([]byte, n)
+	if err == nil {
+		_, err = io.ReadFull(in, body)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return body[2+binary.BigEndian.Uint16(body):], nil
 }
 
 func (d *daimon) publish(topic string, data []byte) error {
