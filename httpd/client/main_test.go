@@ -1,0 +1,9 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m) }

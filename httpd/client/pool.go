@@ -1,0 +1,217 @@
+package client
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+)
+
+// desk is what all Origins share on a scheduler.
+type desk struct {
+	s        *act.Scheduler
+	pools    map[*Origin]*pool
+	inOrder  []*pool // the same, so that a simulation can be repeated
+	scratch  []byte  // for the head of a request
+	readings []*reading
+	keeper   keeper
+	counts   counts
+}
+
+var desks = act.NewLocal(func(s *act.Scheduler) *desk {
+	d := &desk{s: s, pools: map[*Origin]*pool{}}
+	d.keeper.desk = d
+	return d
+})
+
+// keepReadings bounds how many are kept for the next requests.
+const keepReadings = 64
+
+func (d *desk) reading() (r *reading) {
+	if n := len(d.readings); n > 0 {
+		r, d.readings = d.readings[n-1], d.readings[:n-1]
+		return r
+	}
+	return &reading{}
+}
+
+func (d *desk) keepReading(r *reading) {
+	if len(d.readings) < keepReadings {
+		r.parser.Reset()
+		r.parser.Text = nil
+		r.chunks.Reset()
+		*r = reading{parser: r.parser, chunks: r.chunks}
+		d.readings = append(d.readings, r)
+	}
+}
+
+// pool has the connections of an Origin on one scheduler, and the Calls that wait for one.
+type pool struct {
+	*desk
+	o       *Origin
+	idle    []*http1Conn // the latest last
+	waiting []*Call      // in the order in which they came
+	closed  bool
+}
+
+// poolOf returns the pool of an Origin on a scheduler.
+func poolOf(o *Origin, s *act.Scheduler) *pool {
+	d := desks.Get(s)
+	p := d.pools[o]
+	if p == nil {
+		p = &pool{desk: d, o: o}
+		d.pools[o], d.inOrder = p, append(d.inOrder, p)
+		o.mu.Lock()
+		o.pools = append(o.pools, p)
+		p.closed = o.closed
+		o.mu.Unlock()
+	}
+	return p
+}
+
+// take gives the Call an idle connection, or a place to make one, or has it wait.
+func (p *pool) take(c *Call) error {
+	if p.closed {
+		return errClosed
+	}
+	if len(p.waiting) > 0 && p.waiting[0] != c { // those come first
+		return p.queue(c)
+	}
+	anew := c.fresh || c.Filter != nil
+	if !anew {
+		if x := p.unused(); x != nil {
+			p.unqueue(c)
+			p.counts.reused++
+			c.use(x)
+			return nil
+		}
+	}
+	if p.begin() || anew && p.giveWay() {
+		p.unqueue(c)
+		p.counts.dialled++
+		c.dialTo()
+		return nil
+	}
+	return p.queue(c)
+}
+
+// unused returns an idle connection of HTTP/1 on which nothing has come, or nil.
+func (p *pool) unused() *http1Conn {
+	for n := len(p.idle); n > 0; n = len(p.idle) {
+		x := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		if _, err := x.Conn.Peek(1); isBlocked(err) {
+			return x
+		}
+		p.drop(x) // it has ended, or sent what nobody has asked for
+	}
+	return nil
+}
+
+// begin takes a place for another connection, if there is one.
+func (p *pool) begin() bool {
+	limit := int32(most(p.o.MaxConns, standardConns, 1<<30))
+	if p.o.conns.Add(1) <= limit {
+		return true
+	}
+	p.o.conns.Add(-1)
+	return false
+}
+
+// giveWay closes the connection that has been idle for the longest time, in favour of a new one, and reports whether it did.
+func (p *pool) giveWay() bool {
+	if len(p.idle) == 0 {
+		return false
+	}
+	x := p.idle[0]
+	p.idle = slices.Delete(p.idle, 0, 1)
+	p.drop(x)
+	return p.begin()
+}
+
+// free gives a place back: another Call may make a connection.
+func (p *pool) free() {
+	p.o.conns.Add(-1)
+	p.wakeFirst()
+}
+
+func (p *pool) wakeFirst() {
+	if len(p.waiting) > 0 {
+		p.waiting[0].waker.Wake()
+	}
+}
+
+// queue has a Call wait.
+func (p *pool) queue(c *Call) error {
+	if !c.queued {
+		if len(p.waiting) >= most(p.o.MaxWaiting, standardWaiting, 0) {
+			p.counts.busy++
+			return ErrBusy
+		}
+		p.waiting = append(p.waiting, c)
+		c.queued = true
+	}
+	return (*blockedPlace)(c)
+}
+
+// unqueue takes a Call out, and lets the next one look.
+func (p *pool) unqueue(c *Call) {
+	if c.queued {
+		c.queued = false
+		i := slices.Index(p.waiting, c)
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		p.wakeFirst()
+	}
+}
+
+// blockedPlace is a Call as the error that it has to wait for a connection.
+type blockedPlace Call
+
+func (*blockedPlace) Error() string     { return "client: all connections are in use" }
+func (b *blockedPlace) Arm(t *act.Task) { b.waker = t.Waker() }
+
+// connected begins a Call on a connection that it has made.
+func (p *pool) connected(c *Call, conn *listener.Conn) {
+	switch state, is := secure.State(conn); {
+	case is && state.NegotiatedProtocol == "h2", p.o.TLS == nil && p.o.Protocol == HTTP2:
+		panic("HTTP/2")
+	default:
+		c.use(&http1Conn{Conn: conn, pool: p, private: c.Filter != nil})
+	}
+}
+
+// give keeps a connection that has carried a Call to its end.
+func (p *pool) give(x *http1Conn) {
+	if p.closed || p.keeper.ordered || len(p.idle) >= most(p.o.MaxIdle, standardIdle, 0) && len(p.waiting) == 0 {
+		p.drop(x)
+		return
+	}
+	now := p.s.Now()
+	x.until = now + cmp.Or(p.o.IdleTimeout, standardKeep)
+	p.idle = append(p.idle, x)
+	p.wakeFirst()
+	p.keeper.note(now, x.until)
+}
+
+// drop closes an idle connection.
+func (p *pool) drop(x *http1Conn) {
+	_ = x.Conn.Internals().CloseWithin(0) // an error means that it has gone
+	p.free()
+}
+
+// close is called when the Origin is closed.
+func (p *pool) close() {
+	p.closed = true
+	for _, x := range p.idle {
+		p.drop(x)
+	}
+	p.idle = nil
+	for _, c := range p.waiting {
+		c.waker.Wake()
+	}
+	delete(p.pools, p.o)
+	p.inOrder = slices.DeleteFunc(p.inOrder, func(other *pool) bool { return other == p })
+}

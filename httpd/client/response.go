@@ -1,0 +1,121 @@
+package client
+
+import (
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// Response is the answer to a Call. The bytes that its methods return are lent until the turn ends; call the method again in a later
+// turn. A Response belongs to the task of its Call.
+type Response struct {
+	call     *Call
+	head     syntax.Head
+	status   int
+	length   int64       // -1: not known before the end
+	trailers syntax.Head // once the content has ended
+	heard    bool        // a byte of an answer has come
+	err      error       // why nothing more comes, io.EOF at the end
+}
+
+// Status returns the status code, from 100 to 599.
+func (r *Response) Status() int { return r.status }
+
+// Length returns the length of the content in bytes, or -1 if only its end will tell. The answer to HEAD has the length that the
+// server has announced, and no content.
+func (r *Response) Length() int64 { return r.length }
+
+// Header returns the value of the first header field with this name, without regard to case, or nil if there is none.
+func (r *Response) Header(name string) []byte { return syntax.Get(r.head.Fields, r.head.Text, name) }
+
+// Fields returns the names and values of all header fields, in the order in which they came.
+func (r *Response) Fields() iter.Seq2[[]byte, []byte] { return syntax.Each(r.head.Fields, r.head.Text) }
+
+// Trailer returns the value of the first trailer field with this name, or nil: there are none until Peek has returned io.EOF.
+func (r *Response) Trailer(name string) []byte {
+	return syntax.Get(r.trailers.Fields, r.trailers.Text, name)
+}
+
+// Trailers returns the names and values of all trailer fields, in order.
+func (r *Response) Trailers() iter.Seq2[[]byte, []byte] {
+	return syntax.Each(r.trailers.Fields, r.trailers.Text)
+}
+
+// Peek lends the bytes of the content that have come, at least one. Otherwise the error is an act.Blocked, io.EOF after the last byte,
+// or an *Error: an answer that is cut short does not end with io.EOF.
+func (r *Response) Peek() ([]byte, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	c := r.call
+	in, err := c.exchange.peek(r)
+	if err == nil {
+		c.progress()
+		return in, nil
+	}
+	if blocked, is := err.(act.Blocked); is {
+		if err = c.late(c.pool.s.Now()); err == nil {
+			c.in = blocked
+			return nil, (*blockedInput)(c)
+		}
+	}
+	if r.err = err; err != io.EOF {
+		r.err = c.failure(err, true)
+		c.stop()
+	}
+	return nil, r.err
+}
+
+// Discard consumes the first n of the bytes that Peek has lent. It panics if there are fewer.
+func (r *Response) Discard(n int) {
+	if r.call.exchange != nil {
+		r.call.exchange.discard(n)
+	}
+}
+
+// Read is Peek, copy and Discard in one. Unlike an io.Reader it returns an act.Blocked instead of waiting.
+func (r *Response) Read(p []byte) (int, error) {
+	in, err := r.Peek()
+	n := copy(p, in)
+	r.Discard(n)
+	return n, err
+}
+
+var (
+	errUnasked = errors.New("the server has switched protocols without being asked")
+	errOver    = errors.New("the answer was closed")
+)
+
+// Conn takes the connection of an answer of 101 (Switching Protocols), or of 200 to an extended CONNECT (RFC 8441). The caller then
+// owns it and closes it. It no longer counts for MaxConns. Without such an answer Conn returns nil.
+func (r *Response) Conn() *listener.Conn {
+	c := r.call
+	if c.exchange == nil || c.Upgrade == "" || r.status != 101 {
+		return nil
+	}
+	conn := c.exchange.conn()
+	c.exchange, r.err = nil, c.failure(errOver, true)
+	c.stop()
+	return conn
+}
+
+// Close ends the answer. If all of it and of the request has gone over the connection, the next Call uses that. Otherwise the server
+// is told at once that nobody wants the rest: a connection of HTTP/1 is closed, a stream of HTTP/2 is reset. A second Close does
+// nothing. It returns nil.
+func (r *Response) Close() error {
+	c := r.call
+	if c.exchange != nil {
+		_, _ = c.exchange.peek(r) // the end may be all that was not read
+	}
+	if c.stop(); r.err == nil {
+		r.err = c.failure(errOver, true)
+	}
+	return nil
+}
+
+// Describe implements act.Describer.
+func (r *Response) Describe(d *act.Description) { r.call.Describe(d) }
