@@ -145,6 +145,13 @@ func appendLine(to []byte, name, value string) []byte {
 	return append(to, value...)
 }
 
+// Reset prepares a Call that is over, and whose answer is closed, for another request: it is as new, and keeps its memory.
+func (c *Call) Reset() {
+	text, fields := c.answer.head.Text[:0], c.answer.head.Fields[:0]
+	*c = Call{lines: c.lines[:0]}
+	c.answer.head.Text, c.answer.head.Fields = text, fields
+}
+
 // Act goes on with the request. It is Done when the head of the answer has come, and fails with an *Error.
 func (c *Call) Act(t *act.Task) act.Directive {
 	for {
@@ -401,7 +408,7 @@ func (c *Call) Write(p []byte) (int, error) {
 	if n > 0 {
 		c.progress()
 	}
-	if n == len(p) {
+	if err == nil {
 		return n, nil
 	}
 	blocked, is := err.(act.Blocked)

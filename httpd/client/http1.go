@@ -120,7 +120,7 @@ func (x *http1Conn) write(p []byte) (n int, err error) {
 	if err := x.push(); err != nil {
 		return 0, err
 	}
-	if !r.coded {
+	if !r.coded || len(p) == 0 {
 		n, err = x.Conn.Write(p)
 	}
 	for r.coded && n < len(p) && err == nil {

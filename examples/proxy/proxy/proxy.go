@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"io"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -38,70 +37,16 @@ func Header(version int) func(near *listener.Conn) listener.Filter {
 	}
 }
 
-// passage copies bytes between two connections.
+// passage joins the two connections once the second is there.
 type passage struct {
-	near, far   *listener.Conn
-	dial        *listener.Connect
-	there, back pipe
+	act.Child
+	near *listener.Conn
+	dial *listener.Connect
 }
 
 func (p *passage) Act(t *act.Task) act.Directive {
-	if p.far == nil {
-		p.far = p.dial.Conn()
-		p.there, p.back = pipe{from: p.near, to: p.far}, pipe{from: p.far, to: p.near}
+	if p.Action == nil {
+		p.Action = listener.Join(p.near, p.dial.Conn())
 	}
-	there, back := p.there.Act(t), p.back.Act(t)
-	switch {
-	case there == act.Failed || back == act.Failed: // not act.All, which would wait for the other
-		p.near.Abort()
-		p.far.Abort()
-		return act.Failed
-	case there == act.Done && back == act.Done:
-		_ = p.far.Close() // the service closes the near one
-		return act.Done
-	case there == act.Yield || back == act.Yield:
-		return act.Yield
-	}
-	return act.Wait
-}
-
-// Close aborts the dialled connection if the passage has not finished.
-func (p *passage) Close() error {
-	if p.far != nil {
-		p.far.Abort()
-	}
-	return nil
-}
-
-// pipe is one direction.
-type pipe struct {
-	from, to *listener.Conn
-	ended    bool
-}
-
-func (p *pipe) Act(t *act.Task) act.Directive {
-	if p.ended {
-		return p.watch(t)
-	}
-	in, err := p.from.Peek(1)
-	if err == io.EOF {
-		if err = p.to.CloseWrite(); err == nil {
-			p.ended = true
-			return p.watch(t)
-		}
-	}
-	if err != nil {
-		return listener.Next(t, err)
-	}
-	n, err := p.to.Write(in)
-	p.from.Discard(n)
-	return p.from.Next(t, err)
-}
-
-// watch has t woken by a reset after the end, while the other direction goes on.
-func (p *pipe) watch(t *act.Task) act.Directive {
-	if _, err := p.from.Ended(t); err != nil {
-		return t.Fail(err)
-	}
-	return act.Done
+	return p.Child.Act(t)
 }

@@ -93,3 +93,6 @@ func ValidField(name, value string) bool {
 
 // Bytes lends the bytes of s to callers that only read them.
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// String lends the bytes of b as a string, for a call that does not keep it.
+func String(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
