@@ -212,12 +212,12 @@ func (x *http2Conn) settings(h http2.Header, p []byte) error {
 	if x.phase == opening {
 		x.phase = serving
 	}
-	window, bad := http2.ReadSettings(p, x.initial)
+	peer, bad := http2.ReadSettings(p, http2.Peer{Window: x.initial})
 	if bad != nil {
 		return bad
 	}
-	by := int64(window) - int64(x.initial)
-	if x.initial = window; by != 0 {
+	by := int64(peer.Window) - int64(x.initial)
+	if x.initial = peer.Window; by != 0 {
 		for _, s := range x.streams {
 			if s.lost == nil && !s.outflow.Add(by) {
 				return errOutflow

@@ -17,7 +17,7 @@ const (
 	tableSize = 4096      // of the dynamic table, which is what a client may expect at first (RFC 9113 6.5.2)
 )
 
-// Limits bound the heads that a server accepts.
+// Limits bound the heads that are accepted.
 type Limits struct {
 	// Head bounds the sum of the sizes of all fields: name, value and 32 bytes for each (RFC 9113 6.5.2). A target may have a
 	// quarter of it. Fields bounds their number, without pseudo-fields. A cookie counts once, however many crumbs it comes in,
@@ -28,12 +28,14 @@ type Limits struct {
 // Decoder reads the field blocks of a connection, one after the other, each in the pieces that its frames bring. It has to
 // get all of them, since each may change the dynamic table for the next ones (RFC 9113 4.3).
 type Decoder struct {
+	Response bool // the heads are of responses
+
 	hpack   *hpack.Decoder
 	memory  *[]byte
 	rest    []byte // of a field that has not come to its end: so hpack needs no buffer, which it would keep for ever
 	head    *Head
 	limits  Limits
-	bad     *Error // why the request is malformed. After this, or if it is refused, fields are no longer looked at
+	bad     *Error // why the message is malformed. After this, or if it is refused, fields are no longer looked at
 	seen    pseudo // what has come
 	trails  bool   // the block is that of trailers
 	began   bool   // a field has come, so that no change of the table may come
@@ -56,6 +58,7 @@ const (
 	authority
 	path
 	protocol
+	status
 )
 
 // NewDecoder returns a decoder for a connection. It gathers the text of a head in memory that decoders may share which are
@@ -75,12 +78,15 @@ var (
 	errName          = malformed("a field name that is not a token in lower case")                      // 9113 8.2.1
 	errValue         = malformed("a control character in a value, or a blank at one of its ends")       // 9113 8.2.1
 	errConnection    = malformed("a field that concerns a connection of HTTP/1")                        // 9113 8.2.2
-	errTE            = malformed("a TE other than trailers")                                            // 9113 8.2.2
+	errTE            = malformed("a TE other than trailers, or in a response")                          // 9113 8.2.2
 	errLate          = malformed("a pseudo-field after a field, or in trailers")                        // 9113 8.3
-	errUnknown       = malformed("a pseudo-field that requests do not have")                            // 9113 8.3
+	errUnknown       = malformed("a pseudo-field that such a message does not have")                    // 9113 8.3
 	errTwice         = malformed("a pseudo-field that comes twice")                                     // 9113 8.3
 	errMissing       = malformed("without :method, :scheme or :path, or with an invalid one")           // 9113 8.3.1
 	errConnectForm   = malformed("CONNECT with :scheme or :path, or without :authority")                // 9113 8.5
+	errStatus        = malformed("without a :status from 100 to 599")                                   // 9113 8.3.2; 9110 15
+	errSwitching     = malformed("101 (Switching Protocols)")                                           // 9113 8.6
+	errInterim       = malformed("an interim response at the end of a stream")                          // 9113 8.1
 	errProtocol      = malformed("a :protocol that is no token, or that is not for CONNECT")            // 8441 4
 	errLength        = malformed("a Content-Length that is not a number, or that is not kept")          // 9113 8.1.1
 	errTrailer       = malformed("a trailer that would change the message")                             // 9110 6.5.1
@@ -104,7 +110,7 @@ func malformed(why string) *Error { return &Error{Code: ProtocolError, Stream: i
 func (d *Decoder) Begin(h *Head, l Limits, trailers bool) {
 	h.Reset()
 	l.Head, l.Fields = cmp.Or(l.Head, maxHead), cmp.Or(l.Fields, maxFields)
-	*d = Decoder{hpack: d.hpack, memory: d.memory, head: h, limits: l, trails: trailers}
+	*d = Decoder{Response: d.Response, hpack: d.hpack, memory: d.memory, head: h, limits: l, trails: trailers}
 	d.hpack.SetEmitEnabled(true)
 }
 
@@ -187,6 +193,9 @@ func (d *Decoder) End(endStream bool) *Error {
 	}
 	if d.trails {
 		return h.trailers()
+	}
+	if d.Response {
+		return d.response(h, endStream)
 	}
 	return d.request(h, endStream)
 }
@@ -276,7 +285,12 @@ func (d *Decoder) pseudo(name, value string) *Error {
 	h := d.head
 	var which pseudo
 	var place *syntax.Span
+	if d.Response != (name == ":status") {
+		return errUnknown
+	}
 	switch name {
+	case ":status":
+		which = status
 	case ":method":
 		which, place = method, &h.Method
 	case ":scheme":
@@ -297,6 +311,11 @@ func (d *Decoder) pseudo(name, value string) *Error {
 		return errTwice
 	case !validValue(value):
 		return errValue
+	case which == status:
+		if len(value) != 3 || !syntax.Digit.Only(syntax.Bytes(value)) || value[0] < '1' || value[0] > '5' {
+			return errStatus
+		}
+		h.Status = uint16(value[0]-'0')*100 + uint16(value[1]-'0')*10 + uint16(value[2]-'0')
 	case place != nil:
 		*place = h.add(value)
 	case !token(syntax.Bytes(value)): // nothing depends on the scheme
@@ -316,9 +335,9 @@ func (d *Decoder) field(name, value string) *Error {
 		return errConnection
 	case !validValue(value):
 		return errValue
-	case name == "te" && !syntax.EqualFold(syntax.Bytes(value), "trailers"):
+	case name == "te" && (d.Response || !syntax.EqualFold(syntax.Bytes(value), "trailers")):
 		return errTE
-	case name == "cookie":
+	case name == "cookie" && !d.Response:
 		d.crumb(value)
 		return nil
 	case int(d.fields) == d.limits.Fields:

@@ -202,7 +202,7 @@ func transcript(t *testing.T, in []byte, cut int) (said string) {
 		}
 		switch f.Type {
 		case Settings:
-			_, err = ReadSettings(p, 0)
+			_, err = ReadSettings(p, Unknown)
 		case PriorityUpdate:
 			_, _, err = ReadPriorityUpdate(p)
 		case Headers, Continuation:

@@ -11,7 +11,7 @@ import (
 // Field blocks are made without a dynamic table and without Huffman's code: names come from the static table, values as
 // they are (RFC 7541 6.2.2). So a block depends on nothing that was sent before, and costs little more than a copy.
 
-// AppendNoTable begins the first field block that is sent on a connection: it says that there is no dynamic table. A client
+// AppendNoTable begins the first field block that is sent on a connection: it says that there is no dynamic table. A peer
 // that has announced a smaller one than there is by default waits for that (RFC 7541 4.2).
 func AppendNoTable(to []byte) []byte { return append(to, 0x20) }
 
@@ -19,8 +19,13 @@ const (
 	indexed      = 0x80 // RFC 7541 6.1
 	never        = 0x10 // RFC 7541 6.2.3: nobody on the way may put it in a table
 	prefix       = 0x0F // the largest index, or length less one bit, that fits into the first byte
-	statusIndex  = 8    // of :status in the static table
 	firstOrdinal = 15   // in the static table: all before are pseudo-fields
+
+	authorityIndex = 1 // of :authority in the static table, and so on
+	methodIndex    = 2 // with GET, and then POST
+	pathIndex      = 4 // with "/"
+	schemeIndex    = 6 // with http, and then https
+	statusIndex    = 8 // with 200, and then six others
 )
 
 // AppendStatus appends the field :status, which is the first of a response (RFC 9113 8.3.2). The status has three digits.
@@ -32,6 +37,37 @@ func AppendStatus(to []byte, status int) []byte {
 	}
 	return append(to, statusIndex, 3, '0'+byte(status/100), '0'+byte(status/10%10), '0'+byte(status%10))
 }
+
+// AppendRequest appends the pseudo-fields, which are the first of a request (RFC 9113 8.3.1). protocol is that of an extended
+// CONNECT (RFC 8441 4), or empty.
+func AppendRequest(to []byte, method, scheme, authority, target, protocol string) []byte {
+	switch method {
+	case "GET":
+		to = append(to, indexed|methodIndex)
+	case "POST":
+		to = append(to, indexed|methodIndex+1)
+	default:
+		to = appendText(append(to, methodIndex), method)
+	}
+	if scheme == "https" {
+		to = append(to, indexed|schemeIndex+1)
+	} else {
+		to = append(to, indexed|schemeIndex)
+	}
+	to = appendText(append(to, authorityIndex), authority)
+	if target == "/" {
+		to = append(to, indexed|pathIndex)
+	} else {
+		to = appendText(append(to, pathIndex), target)
+	}
+	if protocol != "" {
+		to = AppendField(to, ":protocol", protocol)
+	}
+	return to
+}
+
+// appendText appends a string that is not in Huffman's code.
+func appendText(to []byte, text string) []byte { return append(appendLength(to, len(text)), text...) }
 
 // AppendField appends a field whose name is a token and whose value has no control character. The name is sent in lower
 // case and the value without blanks around it, as they have to be (RFC 9113 8.2.1). Set-Cookie and the credentials are

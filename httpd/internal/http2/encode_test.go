@@ -47,6 +47,20 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, ":status: 302; ", decoded(t, AppendStatus(AppendNoTable(nil), 302)))
 }
 
+func TestRequestsThatAreSent(t *testing.T) {
+	for want, row := range map[string][5]string{
+		"GET /? a":                             {"GET", "https", "a", "/", ""},
+		"POST /b?c=d [::1]:8080":               {"POST", "http", "[::1]:8080", "/b?c=d", ""},
+		"OPTIONS *? a":                         {"OPTIONS", "http", "a", "*", ""},
+		"CONNECT /chat? a; protocol websocket": {"CONNECT", "https", "a", "/chat", "websocket"},
+	} {
+		b := AppendRequest(nil, row[0], row[1], row[2], row[3], row[4])
+		require.Equal(t, want, read(NewDecoder(new([]byte)), Limits{}, false, false, b))
+		require.Contains(t, decoded(t, b), ":scheme: "+row[1])
+	}
+	require.Equal(t, "\x82\x86\x01\x0fwww.example.com\x84", string(AppendRequest(nil, "GET", "http", "www.example.com", "/", "")), "7541 C.3.1")
+}
+
 func TestFieldsThatAreSent(t *testing.T) {
 	for name, row := range map[string]struct{ name, value, want string }{
 		"a name of the table":                {"Content-Type", "text/plain", "content-type: text/plain; "},

@@ -35,19 +35,19 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %#x", uint32(c))
 }
 
-// Error is a breach of the protocol by a client: of a stream, which is reset, or of the connection, which ends. Variables
+// Error is a breach of the protocol by a peer: of a stream, which is reset, or of the connection, which ends. Variables
 // of this type are shared, so nobody changes one.
 type Error struct {
 	Code   Code
 	Stream uint32 // 0: the connection
-	Why    string // for the log, and for the client in GOAWAY
+	Why    string // for the log, and for the peer in GOAWAY
 }
 
 // its is the Stream of an error of a stream that is not known here: see On. No stream has this number.
 const its = 1 << 31
 
 // Error returns Code and Why.
-func (e *Error) Error() string { return "httpd: " + e.Code.String() + ": " + e.Why }
+func (e *Error) Error() string { return "http2: " + e.Code.String() + ": " + e.Why }
 
 // On returns the error for a stream, if it is that of a stream, and otherwise itself. With 0 it becomes one of the connection.
 func (e *Error) On(stream uint32) *Error {

@@ -1,4 +1,4 @@
-// Package http2 is the syntax of HTTP/2 as a server needs it (RFC 9113, 7541, 8441, 9218): frames, heads, windows, the
+// Package http2 is the syntax of HTTP/2 for servers and clients (RFC 9113, 7541, 8441, 9218): frames, heads, windows, the
 // states of a stream, and priorities. Bytes go in, and values or an [Error] come out. It knows no connection and no time:
 // its caller finds the frames among the bytes, keeps the streams, and answers errors.
 package http2
@@ -81,8 +81,8 @@ var (
 	errPriority = &Error{Code: FrameSizeError, Stream: its, Why: "a PRIORITY frame of another size than 5"}    // 9113 6.3
 	errNoStream = &Error{Code: ProtocolError, Why: "a frame of a stream that names none"}                      // 9113 6.1 to 6.4
 	errOnStream = &Error{Code: ProtocolError, Why: "a frame of a connection that names a stream"}              // 9113 6.5 to 6.8
-	errEven     = &Error{Code: ProtocolError, Why: "a stream that only a server could have begun"}             // 9113 5.1.1
-	errPush     = &Error{Code: ProtocolError, Why: "PUSH_PROMISE from a client"}                               // 9113 8.4
+	errEven     = &Error{Code: ProtocolError, Why: "a stream that only a server could have begun"}             // 9113 5.1.1, 8.4
+	errPush     = &Error{Code: ProtocolError, Why: "PUSH_PROMISE, which nobody has allowed"}                   // 9113 6.6, 8.4
 	errPadding  = &Error{Code: ProtocolError, Why: "padding that is longer than its frame"}                    // 9113 6.1, 6.2
 	errItself   = &Error{Code: ProtocolError, Stream: its, Why: "a stream that depends on itself"}             // 7540 5.3.1
 	errNothing  = &Error{Code: ProtocolError, Stream: its, Why: "WINDOW_UPDATE of nothing"}                    // 9113 6.9
@@ -118,8 +118,8 @@ const (
 	forbidden
 )
 
-// Check finds everything that is wrong with a frame from a client as its header alone tells, whatever came before it.
-// A frame of an unknown type can only be too long. After an error of a stream, the payload of the frame is skipped.
+// Check finds everything that is wrong with a frame from a peer as its header alone tells, whatever came before it. There is no
+// push, so no server begins a stream. A frame of an unknown type can only be too long. After an error of a stream, the payload of the frame is skipped.
 func (h Header) Check() *Error {
 	if h.Length > MaxFrame {
 		return errLong
@@ -192,6 +192,11 @@ func ReadWindowUpdate(h Header, p []byte) (n uint32, err *Error) {
 
 // ReadRST reads the payload of RST_STREAM (RFC 9113 6.4).
 func ReadRST(p []byte) Code { return Code(binary.BigEndian.Uint32(p)) }
+
+// ReadGoAway reads the payload of GOAWAY: no stream above last was or will be looked at (RFC 9113 6.8).
+func ReadGoAway(p []byte) (last uint32, code Code) {
+	return stream(p), Code(binary.BigEndian.Uint32(p[4:]))
+}
 
 // ReadPriorityUpdate reads the payload of PRIORITY_UPDATE: a stream, which need not have begun, and its new priority
 // (RFC 9218 7.1).

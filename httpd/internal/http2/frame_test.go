@@ -127,6 +127,8 @@ func TestFramesThatAreSent(t *testing.T) {
 	h, p = frame(AppendGoAway(nil, 7, EnhanceYourCalm, "slower"))
 	require.Equal(t, Header{14, GoAway, 0, 0}, h)
 	require.Equal(t, "\x00\x00\x00\x07\x00\x00\x00\x0bslower", string(p))
+	last, code := ReadGoAway(p)
+	require.Equal(t, []any{uint32(7), EnhanceYourCalm}, []any{last, code})
 	h, _ = frame(AppendGoAway(nil, 1<<31-1, NoError, strings.Repeat("a", MaxFrame)))
 	require.EqualValues(t, 8+1024, h.Length)
 
@@ -174,7 +176,7 @@ func TestSettings(t *testing.T) {
 		err  *Error
 	}{
 		"6.5.2 none":                   {nil, 5, nil},
-		"6.5.2 what is ignored":        {[]Setting{{HeaderTableSize, 0}, {MaxConcurrentStreams, 0}, {MaxHeaderListSize, 0}, {99, 9}}, 5, nil},
+		"6.5.2 what is ignored":        {[]Setting{{HeaderTableSize, 0}, {MaxHeaderListSize, 0}, {99, 9}}, 5, nil},
 		"6.5.2 the largest":            {[]Setting{{InitialWindowSize, MaxWindow}, {MaxFrameSize, 1<<24 - 1}}, MaxWindow, nil},
 		"6.5.2 the smallest":           {[]Setting{{InitialWindowSize, 0}, {MaxFrameSize, MaxFrame}}, 0, nil},
 		"6.5.3 the last counts":        {[]Setting{{InitialWindowSize, 1}, {InitialWindowSize, 2}}, 2, nil},
@@ -189,9 +191,29 @@ func TestSettings(t *testing.T) {
 	} {
 		p := AppendSettings(nil, row.sent...)
 		require.Equal(t, Header{Type: Settings, Length: uint32(6 * len(row.sent))}, ParseHeader(p), name)
-		window, err := ReadSettings(p[HeaderLen:], 5)
+		peer, err := ReadSettings(p[HeaderLen:], Peer{Window: 5})
 		require.Equal(t, row.err, err, name)
-		require.Equal(t, row.want, window, name)
+		if err == nil {
+			require.Equal(t, row.want, peer.Window, name)
+		}
+	}
+	peer := Unknown
+	for _, row := range []struct {
+		sent Setting
+		want Peer
+		err  *Error
+	}{
+		{Setting{MaxConcurrentStreams, 0}, Peer{DefaultWindow, 0, false, false}, nil},
+		{Setting{MaxConcurrentStreams, 7}, Peer{DefaultWindow, 7, false, false}, nil},
+		{Setting{EnablePush, 1}, Peer{DefaultWindow, 7, false, true}, nil},
+		{Setting{EnableConnect, 1}, Peer{DefaultWindow, 7, true, true}, nil},
+		{Setting{EnableConnect, 0}, Peer{DefaultWindow, 7, true, true}, errTakenBack},
+		{Setting{EnablePush, 0}, Peer{DefaultWindow, 7, true, false}, nil},
+	} {
+		after, err := ReadSettings(AppendSettings(nil, row.sent)[HeaderLen:], peer)
+		require.Equal(t, row.err, err)
+		require.Equal(t, row.want, after)
+		peer = after
 	}
 }
 
@@ -200,7 +222,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, "HTTP_1_1_REQUIRED", HTTP11Required.String())
 	require.Equal(t, "code 0xe", (HTTP11Required + 1).String())
 	require.EqualValues(t, 0xd, HTTP11Required)
-	require.Equal(t, "httpd: PROTOCOL_ERROR: PUSH_PROMISE from a client", errPush.Error())
+	require.Equal(t, "http2: PROTOCOL_ERROR: PUSH_PROMISE, which nobody has allowed", errPush.Error())
 	require.Same(t, errPush, errPush.On(3), "it remains that of the connection")
 	require.Equal(t, &Error{Code: StreamClosed, Stream: 3, Why: errEnded.Why}, errEnded.On(3))
 	require.Nil(t, (*Error)(nil).On(3))

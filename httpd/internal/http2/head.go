@@ -8,14 +8,15 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// Head is what a field block says of a request, or what its trailers are.
+// Head is what a field block says of a request or response, or what its trailers are.
 type Head struct {
 	syntax.Head
 	Protocol syntax.Span     // of an extended CONNECT (RFC 8441 4)
 	Length   int64           // what Content-Length says; -1: nothing
 	Continue bool            // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
+	Status   uint16          // of a response
 	Urgency  uint8           // of Priority (RFC 9218 4.1)
-	Refused  *syntax.Refusal // a request has to be answered with this. What else is known of it may be incomplete
+	Refused  *syntax.Refusal // a request has to be answered with this, and a response is of no use. The rest may be incomplete
 }
 
 // Reset prepares h for the next request. It keeps memory that is not large.
@@ -75,6 +76,22 @@ func (d *Decoder) request(h *Head, ends bool) *Error {
 		h.Refused = h.place()
 	}
 	h.others(ends)
+	return nil
+}
+
+// response checks the fields of a response, once all have come (9113 8.3.2). Whether its content has the length that it announces
+// also depends on the method of the request: that is left to the caller.
+func (d *Decoder) response(h *Head, ends bool) *Error {
+	switch {
+	case d.seen&status == 0:
+		return errStatus
+	case h.Status == 101:
+		return errSwitching
+	case h.Status < 200 && ends:
+		return errInterim
+	case !h.length(false):
+		return errLength
+	}
 	return nil
 }
 

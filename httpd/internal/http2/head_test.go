@@ -47,6 +47,9 @@ func read(d *Decoder, l Limits, end, trailers bool, pieces ...[]byte) any {
 		h.Path = h.Target
 	}
 	said := fmt.Sprintf("%s %s?%s %s", of(h.Method), of(h.Path), of(h.Query), of(h.Authority))
+	if d.Response {
+		said = fmt.Sprint(h.Status)
+	}
 	count := [syntax.Kinds]uint8{h.Count[syntax.Ordinary]}
 	for _, f := range h.Fields {
 		said += "; " + of(f.Name) + ": " + of(f.Value)
@@ -201,6 +204,64 @@ func TestEndsOfRequests(t *testing.T) {
 		"9110 10.1.1 nothing to come":    {post + "|expect 100-continue", "POST /? a; expect: 100-continue"},
 	} {
 		require.Equal(t, row.want, read(NewDecoder(new([]byte)), Limits{}, true, false, block(row.fields)), name)
+	}
+}
+
+// Sections are of RFC 9113.
+func TestResponses(t *testing.T) {
+	for name, row := range map[string]struct {
+		fields string
+		want   any
+	}{
+		"8.3.2 a status":                 {":status 200", "200"},
+		"8.3.2 fields":                   {":status 404|server a|x y", "404; server: a; x: y"},
+		"8.3.2 one that has no name":     {":status 599", "599"},
+		"8.3.2 none":                     {"x y", errStatus},
+		"8.3.2 nothing":                  {":status ", errStatus},
+		"8.3.2 two digits":               {":status 20", errStatus},
+		"8.3.2 four digits":              {":status 2000", errStatus},
+		"8.3.2 no digits":                {":status +20", errStatus},
+		"8.3.2 with a reason":            {":status 200 OK", errStatus},
+		"9110 15 too small":              {":status 099", errStatus},
+		"9110 15 too large":              {":status 600", errStatus},
+		"8.3 twice":                      {":status 200|:status 200", errTwice},
+		"8.3 after a field":              {"x y|:status 200", errLate},
+		"8.3 of a request":               {":status 200|:path /", errUnknown},
+		"8.3 an unknown one":             {":a b", errUnknown},
+		"8.6 Switching Protocols":        {":status 101", errSwitching},
+		"8.1 an interim one":             {":status 103|link </a>", "103; link: </a>"},
+		"8.2.1 a name in upper case":     {":status 200|X y", errName},
+		"8.2.1 LF in a value":            {":status 200|x a\nb", errValue},
+		"8.2.2 Connection":               {":status 200|connection close", errConnection},
+		"8.2.2 Transfer-Encoding":        {":status 200|transfer-encoding chunked", errConnection},
+		"8.2.2 TE":                       {":status 200|te trailers", errTE},
+		"8.2.3 Cookie means nothing":     {":status 200|cookie a|cookie b", "200; cookie: a; cookie: b"},
+		"8.1.1 a length":                 {":status 200|content-length 5", "200; content-length: 5; 5 bytes false"},
+		"8.1.1 two":                      {":status 200|content-length 5|content-length 5", errLength},
+		"8.1.1 a sign":                   {":status 200|content-length -5", errLength},
+		"6.1 Host and Expect mean none":  {":status 200|host a|expect b", "200; host: a; expect: b"},
+		"10.5.1 as many fields as may":   {":status 200" + strings.Repeat("|x y", 4), "200" + strings.Repeat("; x: y", 4)},
+		"10.5.1 one more":                {":status 200" + strings.Repeat("|x y", 5), errManyFields},
+		"10.5.1 a field that is too big": {":status 200|x " + strings.Repeat("y", 400), errLargeHead},
+	} {
+		b := block(row.fields)
+		for i := range len(b) + 1 {
+			d := NewDecoder(new([]byte))
+			d.Response = true
+			require.Equal(t, row.want, read(d, Limits{Head: 400, Fields: 4}, false, false, b[:i], nil, b[i:]), "%s, after %d bytes", name, i)
+			require.Equal(t, "204", read(d, Limits{}, true, false, block(":status 204")), name)
+		}
+	}
+	for fields, want := range map[string]any{ // at the end of the stream
+		":status 200|content-length 5": "200; content-length: 5; 5 bytes false", // which may be the answer to HEAD
+		":status 103":                  errInterim,
+	} {
+		d := NewDecoder(new([]byte))
+		d.Response = true
+		require.Equal(t, want, read(d, Limits{}, true, false, block(fields)))
+		require.Equal(t, errUnknown, read(d, Limits{}, true, true, block(":path /")))
+		require.Equal(t, errLate, read(d, Limits{}, true, true, block(":status 200")))
+		require.Equal(t, "0; x: y", read(d, Limits{}, true, true, block("x y")))
 	}
 }
 

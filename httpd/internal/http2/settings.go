@@ -34,35 +34,56 @@ const (
 )
 
 var (
-	errSwitch  = &Error{Code: ProtocolError, Why: "a setting that is neither 0 nor 1"}               // 9113 6.5.2; 8441 3
-	errWindow  = &Error{Code: FlowControlError, Why: "SETTINGS_INITIAL_WINDOW_SIZE of 2^31 or more"} // 9113 6.5.2
-	errMaximum = &Error{Code: ProtocolError, Why: "a SETTINGS_MAX_FRAME_SIZE that is not allowed"}   // 9113 6.5.2
+	errTakenBack = &Error{Code: ProtocolError, Why: "SETTINGS_ENABLE_CONNECT_PROTOCOL that is taken back"} // 8441 3
+	errSwitch    = &Error{Code: ProtocolError, Why: "a setting that is neither 0 nor 1"}                   // 9113 6.5.2; 8441 3
+	errWindow    = &Error{Code: FlowControlError, Why: "SETTINGS_INITIAL_WINDOW_SIZE of 2^31 or more"}     // 9113 6.5.2
+	errMaximum   = &Error{Code: ProtocolError, Why: "a SETTINGS_MAX_FRAME_SIZE that is not allowed"}       // 9113 6.5.2
 )
 
-// ReadSettings reads the payload of a SETTINGS frame that passed Check, in order (RFC 9113 6.5.3). It returns the size that the
-// windows of streams have at first, for what the server sends: before, if the frame does not change it. A server needs no other
-// setting: there is no push and no dynamic table for responses, and no frame is longer than MaxFrame.
-func ReadSettings(p []byte, before uint32) (window uint32, err *Error) {
-	window = before
+// Peer is what a peer has announced, as far as it is of use: no frame that is sent is longer than MaxFrame, and no field is put in a
+// table.
+type Peer struct {
+	Window  uint32 // of each stream at first, for what is sent to the peer
+	Streams uint32 // that the peer allows
+	Connect bool   // a server allows extended CONNECT (RFC 8441)
+	Push    bool   // a client allows push; a server may not say so
+}
+
+// Unknown is a Peer that has not announced anything.
+var Unknown = Peer{Window: DefaultWindow, Streams: math.MaxUint32}
+
+// ReadSettings reads the payload of a SETTINGS frame that passed Check, in order (RFC 9113 6.5.3). before is what the peer has
+// announced until now.
+func ReadSettings(p []byte, before Peer) (after Peer, err *Error) {
+	after = before
 	for ; len(p) >= 6; p = p[6:] {
 		value := binary.BigEndian.Uint32(p[2:])
-		switch SettingID(binary.BigEndian.Uint16(p)) {
+		switch id := SettingID(binary.BigEndian.Uint16(p)); id {
 		case EnablePush, EnableConnect, NoPriorities:
-			if value > 1 {
-				return 0, errSwitch
+			switch {
+			case value > 1:
+				return before, errSwitch
+			case id == EnablePush:
+				after.Push = value == 1
+			case id == EnableConnect && before.Connect && value == 0:
+				return before, errTakenBack
+			case id == EnableConnect:
+				after.Connect = value == 1
 			}
+		case MaxConcurrentStreams:
+			after.Streams = value
 		case InitialWindowSize:
 			if value > MaxWindow {
-				return 0, errWindow
+				return before, errWindow
 			}
-			window = value
+			after.Window = value
 		case MaxFrameSize:
 			if value < MaxFrame || value >= 1<<24 {
-				return 0, errMaximum
+				return before, errMaximum
 			}
 		}
 	}
-	return window, nil
+	return after, nil
 }
 
 // AppendSettings appends a SETTINGS frame.

@@ -2,9 +2,10 @@ package http2
 
 import "fmt"
 
-// State is the state of a stream that a client began (RFC 9113 5.1). There is no push, so nothing is reserved.
+// State is the state of a stream that a client began, as the server or the client sees it (RFC 9113 5.1). There is no push, so
+// nothing is reserved, and no HEADERS of a server come in Idle: its client looks for that.
 //
-//	         HEADERS          END_STREAM comes
+//	   HEADERS come or are sent   END_STREAM comes
 //	Idle ─────────────▶ Open ─────────────────▶ HalfRemote
 //	                     │                          │
 //	                     │ END_STREAM is sent       │ END_STREAM is sent
@@ -15,12 +16,12 @@ import "fmt"
 //	Open, HalfLocal ── RST_STREAM is sent ──▶ Reset ┘
 type State uint8
 
-// The states. In Reset, which is closed for RFC 9113, the client may still be sending: that is discarded.
+// The states. In Reset, which is closed for RFC 9113, the peer may still be sending: that is discarded.
 const (
 	Idle State = iota
 	Open
-	HalfRemote // the client has ended
-	HalfLocal  // the server has ended
+	HalfRemote // the peer has ended
+	HalfLocal  // this side has ended
 	Reset
 	Closed
 )
@@ -66,8 +67,8 @@ func (s State) Receive(h Header) (State, *Error) {
 	return s, nil
 }
 
-// Send returns the state after a frame of this type is sent. end says that it has END_STREAM. It panics if the server may
-// not send it.
+// Send returns the state after a frame of this type is sent. end says that it has END_STREAM. It panics if that may not be
+// sent.
 func (s State) Send(t Type, end bool) State {
 	switch {
 	case t == RSTStream && s == HalfRemote:
@@ -77,7 +78,13 @@ func (s State) Send(t Type, end bool) State {
 	case t == WindowUpdate && (s == Open || s == HalfRemote || s == HalfLocal):
 		return s
 	case t != Headers && t != Data || s != Open && s != HalfRemote:
-		panic(fmt.Sprintf("http2: a frame of type %d is sent in state %d", t, s))
+		if t != Headers || s != Idle {
+			panic(fmt.Sprintf("http2: a frame of type %d is sent in state %d", t, s))
+		}
+		if end {
+			return HalfLocal
+		}
+		return Open
 	case end && s == Open:
 		return HalfLocal
 	case end:

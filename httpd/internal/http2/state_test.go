@@ -11,7 +11,7 @@ type past struct{ begun, gotEnd, gotReset, sentEnd, sentReset bool }
 
 func (p past) closed() bool { return p.gotReset || p.sentReset || p.gotEnd && p.sentEnd }
 
-// unaware reports whether the client may not have seen yet that the stream was reset.
+// unaware reports whether the peer may not have seen yet that the stream was reset.
 func (p past) unaware() bool { return p.sentReset && !p.gotEnd && !p.gotReset }
 
 func (p past) state() State {
@@ -30,7 +30,7 @@ func (p past) state() State {
 	return Open
 }
 
-// refuses returns what section 5.1 says to a frame of the client on stream 1.
+// refuses returns what section 5.1 says to a frame of the peer on stream 1.
 func (p past) refuses(t Type) *Error {
 	content := t == Headers || t == Data
 	switch {
@@ -45,11 +45,11 @@ func (p past) refuses(t Type) *Error {
 	return nil
 }
 
-// may reports whether the server may send a frame.
+// may reports whether a frame may be sent. HEADERS of the client begin the stream.
 func (p past) may(t Type) bool {
 	switch t {
 	case Headers, Data:
-		return p.begun && !p.closed() && !p.sentEnd
+		return (p.begun || t == Headers) && !p.closed() && !p.sentEnd
 	case RSTStream, WindowUpdate:
 		return p.begun && !p.closed()
 	}
@@ -89,6 +89,7 @@ func TestStates(t *testing.T) {
 				require.Panics(t, func() { s.Send(k.typ, k.end != 0) }, "%v %+v", k, p)
 			} else {
 				q := p
+				q.begun = true
 				q.sentEnd = p.sentEnd || content && k.end != 0
 				q.sentReset = p.sentReset || k.typ == RSTStream
 				from(s.Send(k.typ, k.end != 0), q, left-1)
