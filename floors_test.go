@@ -49,6 +49,7 @@ const floors = `
 	internal/testing/traffic   bufio crypto/tls math/rand/v2 net net/http os time
 	internal/testing/price   internal/testing/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time unsafe
 	internal/testing/tier/run   internal/testing/pgserver internal/testing/tier bufio encoding/json os os/exec path/filepath regexp runtime time
+	internal/testing/smuggling
 	e2e
 	internal/testing/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
