@@ -116,7 +116,7 @@ const floors = `
 	# date and how long; os for a file to send and an error; monitor for a goroutine that sends
 	httpd/internal/syntax   unsafe
 	httpd/internal/http1    httpd/internal/syntax time
-	httpd/internal/http2    httpd/internal/syntax encoding/binary golang.org/x/net/http2/hpack
+	httpd/internal/http2    httpd/internal/syntax encoding/binary golang.org/x/net/http2/hpack time
 	httpd/internal/route    httpd/internal/syntax
 	httpd/internal/timeout   act time
 	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 internal/budget internal/facts internal/panics internal/race httpd/internal/route httpd/internal/timeout

@@ -71,8 +71,8 @@ type cache struct {
 	opening http1.Opening
 	date    []byte // as a field of HTTP/2
 	streams []*stream
-	frames  pool // for http2Conn.out
-	content pool // for the content of requests and answers of HTTP/2
+	frames  http2.Buffers // for http2Conn.out
+	content http2.Buffers // for the content of requests and answers of HTTP/2
 	counts  counts
 }
 

@@ -62,7 +62,7 @@ type http2Conn struct {
 	heard     time.Duration // when the latest bytes came
 	pinged    time.Duration // since when a PING has no answer; else 0
 	leave     time.Duration // when a shutdown ends the connection; 0 if none does
-	floods    floods
+	floods    http2.Floods
 	held      int // bytes of memory that an unfinished head takes, of cache.heads
 	meter     listener.Meter
 }
@@ -302,7 +302,7 @@ func (x *http2Conn) frame(h http2.Header, p []byte) error {
 	case http2.PriorityUpdate:
 		return x.reprioritize(p)
 	}
-	return x.flood(ofOthers) // PRIORITY, GOAWAY, which a client need not send, and types that are not known
+	return x.flood(http2.OfOthers) // PRIORITY, GOAWAY, which a client need not send, and types that are not known
 }
 
 // limits bound a head.

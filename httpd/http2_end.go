@@ -47,7 +47,7 @@ func (x *http2Conn) watch(t *act.Task) (again bool) {
 		bad = errSlowHead
 	}
 	if !x.cache.hold(&x.held, held, x.server) {
-		x.cache.counts.floods[ofBlocks]++
+		x.cache.counts.floods[http2.OfBlocks]++
 		bad = errCrowded
 	}
 	if bad != nil {

@@ -52,7 +52,7 @@ func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 	x.taken += blockByte*len(p) + x.decoder.Size() - before
 	if bad != nil {
 		if bad.Code == http2.EnhanceYourCalm {
-			x.cache.counts.floods[ofBlocks]++
+			x.cache.counts.floods[http2.OfBlocks]++
 		}
 		return bad
 	}
@@ -63,7 +63,7 @@ func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 	x.block, x.begun = headerBlock{}, 0
 	bad = x.decoder.End(b.h.Flags.Has(http2.EndStream))
 	if x.decoder.Inflated() {
-		if err := x.flood(ofBlocks); err != nil {
+		if err := x.flood(http2.OfBlocks); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 	case b.bad != nil:
 		return b.bad
 	case b.to == nil, b.to.lost != nil: // it was reset meanwhile
-		return x.flood(ofOthers)
+		return x.flood(http2.OfOthers)
 	case bad != nil:
 		return bad.On(b.h.Stream)
 	case b.tail != nil:
@@ -124,7 +124,7 @@ func (x *http2Conn) beginData(h http2.Header, p []byte) error {
 	case bad != nil:
 		return bad
 	case n == 0 && (x.data.to == nil || !h.Flags.Has(http2.EndStream)):
-		if err := x.flood(ofEmptyData); err != nil {
+		if err := x.flood(http2.OfEmptyData); err != nil {
 			return err
 		}
 	}
@@ -194,20 +194,20 @@ func (x *http2Conn) resetBy(h http2.Header, p []byte) error {
 		return bad
 	}
 	if s == nil || s.lost != nil {
-		return x.flood(ofResets)
+		return x.flood(http2.OfResets)
 	}
 	answered := s.state == http2.HalfLocal // clients of gRPC do so with what they have not sent
 	s.reset(http2.Closed, &resetError{http2.ReadRST(p)})
 	if answered {
 		return nil
 	}
-	return x.flood(ofResets)
+	return x.flood(http2.OfResets)
 }
 
 // settings is SETTINGS of the client, or its answer to the one of the server (RFC 9113 6.5).
 func (x *http2Conn) settings(h http2.Header, p []byte) error {
 	if h.Flags.Has(http2.Ack) {
-		return x.flood(ofSettings)
+		return x.flood(http2.OfSettings)
 	}
 	if x.phase == opening {
 		x.phase = serving
@@ -226,7 +226,7 @@ func (x *http2Conn) settings(h http2.Header, p []byte) error {
 		}
 	}
 	x.out = http2.AppendSettingsAck(x.buffer())
-	return x.flood(ofSettings)
+	return x.flood(http2.OfSettings)
 }
 
 // window is WINDOW_UPDATE (RFC 9113 6.9).
@@ -240,7 +240,7 @@ func (x *http2Conn) window(h http2.Header, p []byte) error {
 			return errOutflow
 		}
 		x.feed()
-		return x.flood(ofWindows)
+		return x.flood(http2.OfWindows)
 	}
 	s, state := x.of(h.Stream)
 	if _, err := state.Receive(h); err != nil {
@@ -255,7 +255,7 @@ func (x *http2Conn) window(h http2.Header, p []byte) error {
 	default:
 		x.schedule(s)
 	}
-	return x.flood(ofWindows)
+	return x.flood(http2.OfWindows)
 }
 
 // reprioritize is PRIORITY_UPDATE (RFC 9218 7.1). One that comes before its request waits for it.
@@ -269,7 +269,7 @@ func (x *http2Conn) reprioritize(p []byte) error {
 	} else {
 		*x.early(id) = earlyUpdate{id, urgency}
 	}
-	return x.flood(ofOthers)
+	return x.flood(http2.OfOthers)
 }
 
 // ping is PING, which wants an answer, or an answer (RFC 9113 6.7).
@@ -279,7 +279,7 @@ func (x *http2Conn) ping(h http2.Header, p []byte) error {
 	} else if x.phase == warning && [8]byte(p) == warned { // what the client sent before it knew of the end has come
 		x.goAway(http2.NoError, "")
 	}
-	return x.flood(ofPings)
+	return x.flood(http2.OfPings)
 }
 
 // fault is a mistake of the client: its stream or its connection ends.
@@ -300,7 +300,7 @@ func (x *http2Conn) fault(t *act.Task, bad *http2.Error) {
 	default:
 		s.resetHere(bad.Code, bad)
 	}
-	if flood := x.flood(ofFaults); flood != nil {
+	if flood := x.flood(http2.OfFaults); flood != nil {
 		x.end(flood.(*http2.Error))
 	}
 }

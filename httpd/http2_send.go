@@ -7,35 +7,10 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 )
 
-// pool has buffers that are in no use.
-type pool struct {
-	free [][]byte
-	held int // bytes
-}
-
-// keepBytes bounds how much a pool keeps.
-const keepBytes = 2 << 20
-
-// get returns one without content, or nil.
-func (p *pool) get() (b []byte) {
-	if n := len(p.free); n > 0 {
-		b, p.free = p.free[n-1], p.free[:n-1]
-		p.held -= cap(b)
-	}
-	return b
-}
-
-func (p *pool) put(b []byte) {
-	if cap(b) <= 2*fullOut && p.held+cap(b) <= keepBytes {
-		p.free = append(p.free, b[:0])
-		p.held += cap(b)
-	}
-}
-
 // buffer returns out, which has memory from now on.
 func (x *http2Conn) buffer() []byte {
 	if x.out == nil {
-		if x.out = x.cache.frames.get(); x.out == nil {
+		if x.out = x.cache.frames.Get(); x.out == nil {
 			x.out = make([]byte, 0, 4<<10)
 		}
 	}
@@ -48,7 +23,7 @@ func (x *http2Conn) transmit(t *act.Task) (more bool) {
 		x.fill()
 		if len(x.out) == 0 || x.phase == lost {
 			if x.out != nil {
-				x.cache.frames.put(x.out)
+				x.cache.frames.Put(x.out)
 				x.out = nil
 			}
 			return false

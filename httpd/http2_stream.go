@@ -404,7 +404,7 @@ func (s *stream) resetHere(code http2.Code, err error) {
 // rest gives memory back that the stream does not need between two turns.
 func (s *stream) rest() {
 	if len(s.body) == 0 && cap(s.body) > gathered {
-		s.conn.cache.content.put(s.body)
+		s.conn.cache.content.Put(s.body)
 		s.body = nil
 	}
 }
@@ -446,7 +446,7 @@ func (s *stream) take(p []byte) {
 		s.body, s.from = append(s.body[:0], s.body[s.from:]...), 0
 	}
 	if s.body == nil && len(p) > gathered {
-		s.body = s.conn.cache.content.get()
+		s.body = s.conn.cache.content.Get()
 	}
 	s.body = append(s.body, p...)
 	s.count()
@@ -602,7 +602,7 @@ func (s *stream) sendHead(block []byte, end bool) {
 	x := s.conn
 	x.cache.scratch = block
 	x.out = http2.AppendHeaders(x.buffer(), s.id, block, end)
-	x.useful()
+	x.floods.Useful()
 	s.state = s.state.Send(http2.Headers, end)
 	x.waker.Wake()
 }
@@ -615,14 +615,14 @@ func (s *stream) send(p []byte) {
 		s.data(p[:http2.MaxFrame], nil, false)
 		p = p[http2.MaxFrame:]
 		s.direct++
-		x.useful()
+		x.floods.Useful()
 		x.waker.Wake()
 	}
 	if s.at > 0 && len(s.queue)+len(p) > cap(s.queue) { // what was sent makes room
 		s.queue, s.at = append(s.queue[:0], s.queue[s.at:]...), 0
 	}
 	if s.queue == nil && len(p) > gathered {
-		s.queue = s.conn.cache.content.get()
+		s.queue = s.conn.cache.content.Get()
 	}
 	s.queue = append(s.queue, p...)
 	s.conn.schedule(s)
@@ -660,8 +660,8 @@ func (s *stream) sendable() bool {
 func (s *stream) sendData(n int) {
 	x := s.conn
 	last := s.closing && n == s.pending()
-	if n >= dribble || n == s.pending() {
-		x.useful()
+	if n >= http2.Dribble || n == s.pending() {
+		x.floods.Useful()
 	}
 	trails := last && len(s.out.trailers) > 0
 	if n > 0 || !trails {
@@ -670,7 +670,7 @@ func (s *stream) sendData(n int) {
 		s.out.whole = s.out.whole[n-k:]
 		if s.at += k; s.at == len(s.queue) {
 			if s.at = 0; cap(s.queue) > gathered {
-				x.cache.content.put(s.queue)
+				x.cache.content.Put(s.queue)
 				s.queue = nil
 			}
 			s.queue = s.queue[:0]

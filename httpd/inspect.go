@@ -102,7 +102,7 @@ type counts struct {
 	requests uint64    // whose heads have come
 	answers  [6]uint64 // by the first digit of the status
 	http2    uint64    // connections
-	floods   [allFloods]uint64
+	floods   [len(floodCounters)]uint64
 }
 
 var answersOf = [...]string{
@@ -118,6 +118,6 @@ func (c *cache) Counts(add func(name string, n uint64)) {
 	}
 	add("http2_connections_total", c.counts.http2)
 	for i, n := range c.counts.floods {
-		add(floodsOf[i].counter, n)
+		add(floodCounters[i], n)
 	}
 }
