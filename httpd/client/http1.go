@@ -190,8 +190,9 @@ func (x *http1Conn) head(a *Response) error {
 		return err
 	}
 	a.status, a.length = int(p.Status), f.Length
-	p.Text = append(a.head.Text[:0], in[:p.Length]...)
+	text, fields := append(a.head.Text[:0], in[:p.Length]...), append(a.head.Fields[:0], p.Fields...)
 	a.head = p.Head
+	a.head.Text, a.head.Fields = text, fields // the parser's are for the next answer
 	switches := p.Status == 101
 	switch {
 	case p.Status > 599:
@@ -207,11 +208,11 @@ func (x *http1Conn) head(a *Response) error {
 			return errCoded
 		}
 		r.chunked, r.byEnd, r.left = false, false, 0
-		if bodiless || a.length < 0 {
+		if bodiless {
 			a.length = 0
 		}
 	}
-	if f.Chunked && !r.mute {
+	if f.Chunked && !syntax.Bodiless(a.status) {
 		a.length = -1
 	}
 	if a.status >= 200 || switches {

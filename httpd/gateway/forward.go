@@ -1,0 +1,327 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/client"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/proxyproto"
+)
+
+// forward is the action of a request: it passes the request to a back end, and the answer to the client.
+//
+//	client ──▶ r ──▶ send ──▶ call ──▶ back end
+//	client ◀── w ◀── pass ◀── answer ◀─┘
+//
+// In each turn it goes on in both directions, as far as there is room. A request that a back end has not answered is passed to another
+// one, if it may be: see again.
+type forward struct {
+	g       *Gateway
+	w       *httpd.Response
+	r       *httpd.Request
+	route   *route
+	back    *backend // nil: none is chosen
+	tried   []*backend
+	call    client.Call
+	answer  *client.Response // nil: its head has not come
+	kept    []byte           // the content of a request that may be repeated
+	text    []byte           // method, target and host of the call
+	begun   time.Duration    // when the back end was chosen
+	sent    bool             // all of the content was given to the call
+	loose   bool             // some of it is gone, so the request cannot be repeated
+	upgrade string           // the protocol that the client wants
+	far     *listener.Conn   // after 101, until the client's connection is joined to it
+}
+
+// The bounds of a request that may be repeated.
+const (
+	mostTries = 3        // back ends
+	mostKept  = 16 << 10 // bytes of content
+)
+
+// Act goes on with the request and with the answer.
+func (f *forward) Act(t *act.Task) act.Directive {
+	if f.r.Ended(t) { // as nginx and net/http do
+		return t.Fail(httpd.ErrAbort)
+	}
+	if !f.gathered() {
+		in, err := f.r.Body.Peek()
+		if err != nil && err != io.EOF {
+			return listener.Next(t, err)
+		}
+		f.kept = append(f.kept, in...)
+		f.r.Body.Discard(len(in))
+		return act.Yield
+	}
+	for f.answer == nil {
+		if f.back == nil && !f.choose() {
+			return f.refuse(503)
+		}
+		d := f.call.Act(t)
+		switch d {
+		case act.Done:
+			if f.answer = f.call.Response(); f.disliked() && f.again(true) {
+				continue
+			}
+			if !f.begin() {
+				return f.refuse(502)
+			}
+		case act.Failed:
+			if err := t.Err(); !f.again(sentBy(err)) {
+				return f.fail(t, err)
+			}
+			continue
+		default:
+			if err := f.send(); err != nil {
+				return f.wait(t, d, err)
+			}
+			return d
+		}
+	}
+	return f.pass(t)
+}
+
+// gathered reports whether nothing more of the content is to be kept for a repetition.
+func (f *forward) gathered() bool {
+	n := f.r.Body.Length()
+	return n <= 0 || n > mostKept || !idempotent(f.r.Method()) || int64(len(f.kept)) == n
+}
+
+// choose chooses a back end and makes the call. It reports whether there is one.
+func (f *forward) choose() bool {
+	f.back = f.route.group.pick(f.r, f.tried)
+	if f.back == nil {
+		return false
+	}
+	f.begun = f.r.Scheduler().Now()
+	f.back.begin()
+	f.tried = append(f.tried, f.back)
+	c := &f.call
+	c.Reset()
+	c.Origin = f.back.origin
+	f.translate(c)
+	switch n := f.r.Body.Length(); {
+	case f.kept != nil:
+		c.Content, f.sent = f.kept, true
+	default:
+		c.Length, f.sent = n, n == 0
+	}
+	c.Expect = !f.sent && f.r.Header("Expect") != nil
+	c.Inform = f.inform
+	if f.back.proxy > 0 {
+		c.Filter = proxyproto.Client(proxyproto.Header{Version: f.back.proxy, Source: f.r.RemoteAddr(), Destination: f.r.Conn().LocalAddr()})
+	}
+	return true
+}
+
+// send passes content on, and returns why it cannot go on: an act.Blocked, or what is wrong with the content. A call that takes no
+// more is no error here: it has the answer, or the cause.
+func (f *forward) send() error {
+	for !f.sent {
+		if _, err := f.call.Write(nil); err != nil {
+			return blockedOnly(err)
+		}
+		in, err := f.r.Body.Peek() // not before it is wanted: this sends 100 (Continue)
+		if err == io.EOF {
+			f.sent = true
+			return blockedOnly(f.call.End(trailers(f.r)...))
+		}
+		if err != nil {
+			return err
+		}
+		n, err := f.call.Write(in)
+		f.r.Body.Discard(n)
+		f.loose = f.loose || n > 0
+		if err != nil {
+			return blockedOnly(err)
+		}
+	}
+	return nil
+}
+
+func blockedOnly(err error) error {
+	if _, is := err.(act.Blocked); is {
+		return err
+	}
+	return nil
+}
+
+// begin begins the answer to the client, and reports whether there can be one.
+func (f *forward) begin() bool {
+	a, w := f.answer, f.w
+	if a.Status() == 101 {
+		return f.join()
+	}
+	w.SetStatus(a.Status())
+	copyFields(w, a)
+	if n := a.Length(); n >= 0 {
+		w.SetLength(n)
+	} else {
+		_ = w.Flush() // pass finds the error
+	}
+	return true
+}
+
+// pass passes the answer on, in both directions.
+func (f *forward) pass(t *act.Task) act.Directive {
+	if f.far != nil {
+		return act.Done
+	}
+	up := f.send()
+	in, err := f.answer.Peek()
+	for err == nil {
+		var n int
+		n, err = f.w.Write(in)
+		f.answer.Discard(n)
+		if err == nil {
+			in, err = f.answer.Peek()
+		}
+	}
+	switch _, blocked := err.(act.Blocked); {
+	case blocked && up != nil:
+		return f.wait(t, act.Wait, err, up)
+	case blocked:
+		return f.wait(t, act.Wait, err)
+	case err == io.EOF:
+		for name, value := range f.answer.Trailers() {
+			f.w.AddTrailer(syntax.String(name), syntax.String(value))
+		}
+		f.end(f.answer.Status() < 500)
+		return act.Done
+	}
+	return f.fail(t, err)
+}
+
+// wait has the task woken by what is blocked. Any other error is one of the client.
+func (f *forward) wait(t *act.Task, d act.Directive, errs ...error) act.Directive {
+	for _, err := range errs {
+		blocked, is := err.(act.Blocked)
+		if !is {
+			return t.Fail(err)
+		}
+		blocked.Arm(t)
+	}
+	return d
+}
+
+// again chooses another back end, if the request may be repeated: no answer has been begun, its content is still there, the back end
+// has not acted on it or its method is idempotent (RFC 9110 9.2.2), and the group's budget allows it. It reports whether it did.
+func (f *forward) again(sent bool) bool {
+	if f.loose || len(f.tried) >= mostTries || sent && !idempotent(f.r.Method()) ||
+		!f.route.group.retry(f.r.Scheduler().Now()) {
+		return false
+	}
+	before := f.back
+	f.end(false)
+	if f.choose() {
+		return true
+	}
+	f.back = before // whose answer it is
+	return false
+}
+
+// disliked reports whether the answer says that another back end may do better.
+func (f *forward) disliked() bool { return f.route.group.failure(f.answer.Status()) }
+
+// refuse answers in place of a back end.
+func (f *forward) refuse(status int) act.Directive {
+	f.end(false)
+	f.w.StatusOnly(status)
+	return act.Done
+}
+
+// fail ends the request that a back end has not answered to the end.
+func (f *forward) fail(t *act.Task, err error) act.Directive {
+	status := 502
+	failed := (*client.Error)(nil)
+	switch {
+	case !errors.As(err, &failed): // it is one of the client
+		f.end(true)
+		return t.Fail(err)
+	case f.w.Written() > 0 || f.answer != nil:
+		f.end(false)
+		return t.Fail(httpd.ErrAbort)
+	case errors.Is(err, client.ErrBusy):
+		status = 503
+	case failed.Timeout():
+		status = 504
+	}
+	return f.refuse(status)
+}
+
+// end lets go of the back end.
+func (f *forward) end(good bool) {
+	if f.back != nil {
+		now := f.r.Scheduler().Now()
+		f.back.end(now, now-f.begun, good)
+		f.back = nil
+	}
+	if f.answer != nil {
+		_ = f.answer.Close()
+		f.answer = nil
+	}
+	_ = f.call.Close()
+}
+
+// Close is called when the request is over, or the client has gone.
+func (f *forward) Close() error {
+	if f.far != nil {
+		f.far.Abort()
+	}
+	f.end(true)
+	return nil
+}
+
+// Describe implements act.Describer.
+func (f *forward) Describe(d *act.Description) {
+	if f.back != nil {
+		d.Of(&f.call)
+	}
+}
+
+// inform passes an interim answer on.
+func (f *forward) inform(a *client.Response) {
+	if a.Status() == 100 { // the client gets it when its content is read
+		return
+	}
+	var fields []httpd.Field
+	named := options(a.Fields())
+	for name, value := range a.Fields() {
+		if !hop(name, named) && !syntax.EqualFold(name, "date") {
+			fields = append(fields, httpd.NewField(string(name), string(value)))
+		}
+	}
+	_ = f.w.Inform(a.Status(), fields...) // a client that takes nothing does not get it
+}
+
+// join joins the client's connection to that of the back end, which has switched protocols.
+func (f *forward) join() bool {
+	copyFields(f.w, f.answer)
+	if f.far = f.answer.Conn(); f.far == nil {
+		return false
+	}
+	err := f.w.SwitchProtocols(f.upgrade, func(near *listener.Conn) act.Action {
+		far := f.far
+		f.far = nil
+		return listener.Join(near, far)
+	})
+	return err == nil
+}
+
+func sentBy(err error) bool {
+	failed := (*client.Error)(nil)
+	return !errors.As(err, &failed) || failed.Sent
+}
+
+func idempotent(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY":
+		return true
+	}
+	return false
+}
