@@ -27,6 +27,7 @@ func main() {
 	flag.StringVar(&c.Certificate, "tls-cert", "", "the `file` of a certificate; without one there is no TLS")
 	flag.StringVar(&c.Key, "tls-key", "", "the `file` of its key")
 	flag.BoolVar(&c.HTTP2, "http2", false, "serve HTTP/2; without TLS nothing else")
+	flag.StringVar(&c.Origin, "origin", "", "proxy to the server at this `address`, instead of answering")
 	program := flag.String("program", "nginx", "the `path` of nginx")
 	flag.Parse()
 	log.SetFlags(0)
@@ -44,6 +45,7 @@ type config struct {
 	Certificate string // a file; "": no TLS
 	Key         string
 	HTTP2       bool
+	Origin      string // "": it answers itself
 }
 
 //go:embed nginx.conf
@@ -78,6 +80,9 @@ func (c *config) prepare() error {
 	}
 	files.Cur = files.Max
 	c.Connections = min(files.Max, 1<<15) // each costs nginx some 400 bytes, used or not
+	if c.Origin != "" {
+		c.Connections = min(files.Max, 1<<16) // two for a client
+	}
 	all, err := cpu.Allowed()
 	if c.Reactors <= len(all) {
 		c.CPUs = all[:c.Reactors]

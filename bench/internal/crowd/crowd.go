@@ -26,7 +26,7 @@ func Fits(n int) error {
 		return fmt.Errorf("getrlimit: %w", err)
 	}
 	if uint64(n)+beside > files.Max {
-		return fmt.Errorf("-idle %d: a process may have no more than %d files open here (ulimit -Hn)", n, files.Max)
+		return fmt.Errorf("%d connections: a process may have no more than %d files open here (ulimit -Hn)", n, files.Max)
 	}
 	return nil
 }
@@ -47,8 +47,8 @@ func Each(ctx context.Context, s *server.Process, n int, exchange func(net.Conn)
 
 // growth makes one exchange first, so that the server's code is in memory.
 func growth(ctx context.Context, s *server.Process, n int, exchange func(net.Conn) error) (bytes int, err error) {
-	first, err := dial(ctx, s.Addr(), 1, exchange)
-	closeAll(first)
+	first, err := Dial(ctx, s.Addr(), 1, exchange)
+	Close(first)
 	if err != nil {
 		return 0, err
 	}
@@ -56,8 +56,8 @@ func growth(ctx context.Context, s *server.Process, n int, exchange func(net.Con
 	if err != nil {
 		return 0, err
 	}
-	conns, err := dial(ctx, s.Addr(), n, exchange)
-	defer closeAll(conns)
+	conns, err := Dial(ctx, s.Addr(), n, exchange)
+	defer Close(conns)
 	if err != nil {
 		return 0, err
 	}
@@ -66,8 +66,9 @@ func growth(ctx context.Context, s *server.Process, n int, exchange func(net.Con
 	return after - before, err
 }
 
-// dial makes n connections, one after the other, with an exchange on each. They are returned after an error, too.
-func dial(ctx context.Context, addr string, n int, exchange func(net.Conn) error) (conns []net.Conn, err error) {
+// Dial makes n connections to addr, one after the other, with an exchange on each. They are returned after an error, too.
+// Closing one of them resets it.
+func Dial(ctx context.Context, addr string, n int, exchange func(net.Conn) error) (conns []net.Conn, err error) {
 	for range n {
 		if err := ctx.Err(); err != nil {
 			return conns, err
@@ -86,7 +87,8 @@ func dial(ctx context.Context, addr string, n int, exchange func(net.Conn) error
 	return conns, nil
 }
 
-func closeAll(conns []net.Conn) {
+// Close closes all connections.
+func Close(conns []net.Conn) {
 	for _, c := range conns {
 		_ = c.Close()
 	}
