@@ -101,16 +101,16 @@ func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
 }
 
 // RemoteAddr returns the address of the client, or one of network "unknown" if the kernel no longer knows it. It costs a
-// system call, with Server.OnResponse only the first time on a connection.
+// system call, the first time on a connection.
 func (r *Request) RemoteAddr() net.Addr {
 	l := r.Body.x.link()
-	if l.peer != nil {
-		return l.peer
+	if l.peer == nil {
+		l.peer = l.conn.RemoteAddr()
 	}
-	if a := l.conn.RemoteAddr(); a != nil {
-		return a
+	if l.peer == nil {
+		return unknown{}
 	}
-	return unknown{}
+	return l.peer
 }
 
 // Began returns when the first byte of the request was found, on the clock of its scheduler: see act.Scheduler.Now. For a

@@ -274,6 +274,12 @@ func (f *forward) Close() error {
 		f.far.Abort()
 	}
 	f.end(true)
+	if pool := pools.Get(f.r.Scheduler()); len(pool.free) < mostUnused && f.kept == nil {
+		f.call.Reset()
+		clear(f.tried)
+		*f = forward{call: f.call, tried: f.tried[:0], text: f.text[:0]}
+		pool.free = append(pool.free, f)
+	}
 	return nil
 }
 
