@@ -97,7 +97,7 @@ const floors = `
 	tasklet           act internal/chain internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro demon listener monitor internal/budget internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro demon listener monitor internal/budget internal/engine internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses

@@ -136,7 +136,7 @@ func (p *poller) add(f *file, tag uint64, want netpoll.Ready) error {
 	switch {
 	case f.l != nil:
 		f.l.watches = append(f.l.watches, r)
-	case f.packets != nil: // it may be added again
+	case f.packets != nil || f.ownReg.p != nil: // it may be added again
 		f.reg = r
 	default:
 		r = &f.ownReg
@@ -159,8 +159,8 @@ func (p *poller) add(f *file, tag uint64, want netpoll.Ready) error {
 	return nil
 }
 
-// Remove stops watching a shared listener. As in Linux, a wake-up that was not reported yet is lost, also for the other
-// pollers that watch it.
+// Remove stops watching a shared listener, a socket for datagrams, or a connection that another scheduler is going to have.
+// As in Linux, a wake-up of a listener that was not reported yet is lost, also for the other pollers that watch it.
 func (p *poller) Remove(fd int) error {
 	f := p.k.get(fd, "remove")
 	if p.closed || !p.k.has(fd) {
@@ -191,7 +191,7 @@ func (r *registration) drop() {
 	if l := r.f.l; l != nil {
 		l.watches = slices.DeleteFunc(l.watches, func(o *registration) bool { return o == r })
 	}
-	open := r.f.packets != nil && p.k.has(r.f.fd)
+	open := (r.f.packets != nil || r.f.end != nil) && p.k.has(r.f.fd)
 	if !p.closed && !open && w.draws(stale) {
 		if len(p.late) == mostLate { // their numbers were not used again
 			p.late = slices.Delete(p.late, 0, 1)

@@ -48,6 +48,27 @@ type Stream interface {
 	PeerAddr() net.Addr
 }
 
+// Mover is a Stream that can leave its scheduler for another one of the same Group. A Stream over another one is a Mover
+// only if it takes its own state along.
+type Mover interface {
+	Stream
+	// Release takes the Stream from its scheduler, to which it is closed from then on: what waits is woken. It fails, and
+	// nothing has changed, with ErrInUse unless it is idle, or with errors.ErrUnsupported.
+	Release() (Moved, error)
+}
+
+// Moved is a connection without a scheduler. What comes for it waits in the kernel. It is used on one goroutine at a
+// time, and Adopt or Close is called once.
+type Moved interface {
+	// Adopt makes a Stream of it on the thread of s. After an error it is closed.
+	Adopt(s *act.Scheduler) (Stream, error)
+	// Close closes it. Any goroutine, even when all schedulers have ended.
+	Close()
+}
+
+// ErrInUse is the error of a Mover that is not idle.
+var ErrInUse = errors.New("monitor: a connection that is not idle does not move")
+
 // ConnOptions are the options of connections, accepted and dialled.
 type ConnOptions struct {
 	// KeepAlive is the time of silence after which the kernel probes a TCP peer; 0 means a minute, less than 0 never.

@@ -1,0 +1,63 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
+)
+
+// moved is an engine.Moved: a connected descriptor that no poller watches.
+type moved struct {
+	os      engine.OS // that of the scheduler it has left, which is good for closing it
+	limiter *engine.Limiter
+	fd      int
+	local   bool
+	taken   bool   // as in a socket
+	since   uint32 // so too: the schedulers of a Group have one clock
+}
+
+// Release implements engine.Mover. An event that the poller has not reported yet is not lost: the next poller reports
+// what is there when the descriptor is registered.
+func (k *socket) Release() (engine.Moved, error) {
+	_, idle := k.IdleSince()
+	if !idle || k.out != nil || k.state&^forEnd != 0 {
+		return nil, engine.ErrInUse
+	}
+	e := k.source.e
+	if err := e.poller.Remove(int(k.fd)); err != nil {
+		return nil, fmt.Errorf("monitor: removing a descriptor from its poller: %w", err)
+	}
+	m := &moved{e.os, k.source.limiter, int(k.fd), k.source.local, k.taken, k.since}
+	e.unwatch(k.slot)
+	e.counts.Open--
+	k.fd = -1
+	k.dismiss()
+	return m, nil
+}
+
+// Adopt makes a socket of m on s.
+func (m *moved) Adopt(s *act.Scheduler) (engine.Stream, error) {
+	other, err := EngineOf(s)
+	e, ok := other.(*readiness)
+	if err == nil && !ok {
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	k, err := e.sourceOf(m.local, m.limiter).adopt(m.fd)
+	if err != nil {
+		return nil, err
+	}
+	k.taken, k.since = m.taken, m.since
+	return k, nil
+}
+
+// Close closes the descriptor, and gives the place back that it has.
+func (m *moved) Close() {
+	_ = m.os.Close(m.fd) // as in release
+	m.limiter.Release()
+}
