@@ -17,7 +17,7 @@ func (f *forward) translate(c *client.Call) {
 	r := f.r
 	f.text = append(f.text[:0], r.Method()...)
 	method := len(f.text)
-	if f.text = append(f.text, r.Path()...); f.text[method] != '/' || bytes.IndexByte(r.Target(), '?') >= 0 {
+	if f.text = append(f.text, r.Path()...); bytes.IndexByte(r.Target(), '?') >= 0 {
 		f.text = append(append(f.text, '?'), r.Query()...)
 	}
 	target := len(f.text)
