@@ -122,7 +122,7 @@ const floors = `
 	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 internal/budget internal/facts internal/panics internal/race httpd/internal/route httpd/internal/timeout
 	                  internal/summary go.uber.org/zap net os time
 	httpd/client      act shutdown listener secure httpd/internal/syntax httpd/internal/http1 httpd/internal/timeout crypto/tls net os time
-	httpd/gateway     act httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure time
+	httpd/gateway     act crypto/sha1 encoding/base64 httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/facts flag go.uber.org/zap net os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time

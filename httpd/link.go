@@ -18,7 +18,7 @@ type link struct {
 	server   *Server
 	conn     *listener.Conn
 	timer    timeout.Timer
-	peer     net.Addr // asked for with the first request, if there is an OnResponse: later the kernel may not know it. Else when it is wanted
+	peer     net.Addr // with an OnResponse it is asked for with the first request: later the kernel may not know it
 	pace     *pace    // of a client that does not take everything at once; else nil
 	state    ConnState
 	stopping bool // a shutdown request has come

@@ -113,6 +113,12 @@ func (r *Request) RemoteAddr() net.Addr {
 	return l.peer
 }
 
+// Upgrades reports whether the client asks to switch to a protocol, such as "websocket": see Response.SwitchProtocols.
+func (r *Request) Upgrades(protocol string) bool {
+	_, err := r.Body.x.leave(protocol)
+	return err != ErrNoUpgrade
+}
+
 // Began returns when the first byte of the request was found, on the clock of its scheduler: see act.Scheduler.Now. For a
 // pipelined request it returns when the request before it was over.
 func (r *Request) Began() time.Duration { return r.began }

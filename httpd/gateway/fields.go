@@ -40,6 +40,9 @@ func (f *forward) translate(c *client.Call) {
 			c.Add(syntax.String(name), syntax.String(value))
 		}
 	}
+	if r.Header("Sec-WebSocket-Version") != nil && r.Header("Sec-WebSocket-Key") == nil {
+		c.Add("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==") // of RFC 6455 1.3: it need not be secret
+	}
 	f.identify(c)
 }
 
@@ -128,11 +131,16 @@ func options(fields iter.Seq2[[]byte, []byte]) (named [][]byte) {
 	return named
 }
 
+// passes reports whether a field of an answer is for the client. The server dates answers itself.
+func passes(name []byte, named [][]byte) bool {
+	return !hop(name, named) && !syntax.EqualFold(name, "date")
+}
+
 // copyFields adds the fields of an answer to that of the client.
 func copyFields(w *httpd.Response, a *client.Response) {
 	named := options(a.Fields())
 	for name, value := range a.Fields() {
-		if !hop(name, named) && !syntax.EqualFold(name, "date") {
+		if passes(name, named) {
 			w.Add(syntax.String(name), syntax.String(value))
 		}
 	}

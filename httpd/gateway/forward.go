@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/base64"
 	"errors"
 	"io"
 	"time"
@@ -21,21 +24,20 @@ import (
 // In each turn it goes on in both directions, as far as there is room. A request that a back end has not answered is passed to another
 // one, if it may be: see again.
 type forward struct {
-	g       *Gateway
-	w       *httpd.Response
-	r       *httpd.Request
-	route   *route
-	back    *backend // nil: none is chosen
-	tried   []*backend
-	call    client.Call
-	answer  *client.Response // nil: its head has not come
-	kept    []byte           // the content of a request that may be repeated
-	text    []byte           // method, target and host of the call
-	begun   time.Duration    // when the back end was chosen
-	sent    bool             // all of the content was given to the call
-	loose   bool             // some of it is gone, so the request cannot be repeated
-	upgrade string           // the protocol that the client wants
-	far     *listener.Conn   // after 101, until the client's connection is joined to it
+	g      *Gateway
+	w      *httpd.Response
+	r      *httpd.Request
+	route  *route
+	back   *backend // nil: none is chosen
+	tried  []*backend
+	call   client.Call
+	answer *client.Response // nil: its head has not come
+	kept   []byte           // the content of a request that may be repeated
+	text   []byte           // method, target and host of the call
+	begun  time.Duration    // when the back end was chosen
+	sent   bool             // all of the content was given to the call
+	loose  bool             // some of it is gone, so the request cannot be repeated
+	far    *listener.Conn   // after 101, until the client's connection is joined to it
 }
 
 // The bounds of a request that may be repeated.
@@ -106,6 +108,8 @@ func (f *forward) choose() bool {
 	c.Origin = f.back.origin
 	f.translate(c)
 	switch n := f.r.Body.Length(); {
+	case f.r.Upgrades(webSocket):
+		c.Upgrade, f.sent = webSocket, true
 	case f.kept != nil:
 		c.Content, f.sent = f.kept, true
 	default:
@@ -298,20 +302,35 @@ func (f *forward) inform(a *client.Response) {
 	var fields []httpd.Field
 	named := options(a.Fields())
 	for name, value := range a.Fields() {
-		if !hop(name, named) && !syntax.EqualFold(name, "date") {
+		if passes(name, named) {
 			fields = append(fields, httpd.NewField(string(name), string(value)))
 		}
 	}
 	_ = f.w.Inform(a.Status(), fields...) // a client that takes nothing does not get it
 }
 
-// join joins the client's connection to that of the back end, which has switched protocols.
+// webSocket is the protocol that connections can be switched to. Others would lead around the routes, as h2c does.
+const webSocket = "websocket"
+
+// join joins the client's connection to that of the back end, which has switched protocols. A handshake of HTTP/2 has neither the key
+// nor the answer to it (RFC 8441 5).
 func (f *forward) join() bool {
-	copyFields(f.w, f.answer)
+	const accept = "Sec-WebSocket-Accept"
+	key := f.r.Header("Sec-WebSocket-Key")
+	named := options(f.answer.Fields())
+	for name, value := range f.answer.Fields() {
+		if passes(name, named) && (key != nil || !syntax.EqualFold(name, accept)) {
+			f.w.Add(syntax.String(name), syntax.String(value))
+		}
+	}
+	if key != nil && f.answer.Header(accept) == nil {
+		sum := sha1.Sum(append(bytes.Clone(key), "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"...))
+		f.w.Add(accept, base64.StdEncoding.EncodeToString(sum[:]))
+	}
 	if f.far = f.answer.Conn(); f.far == nil {
 		return false
 	}
-	err := f.w.SwitchProtocols(f.upgrade, func(near *listener.Conn) act.Action {
+	err := f.w.SwitchProtocols(webSocket, func(near *listener.Conn) act.Action {
 		far := f.far
 		f.far = nil
 		return listener.Join(near, far)

@@ -178,6 +178,9 @@ func (p *Parser) expectation(in []byte, f Framing) (bool, error) {
 // Upgrades reports whether a request asks to switch to a protocol, or a response says so, which HTTP/1.0 cannot (RFC 9110
 // 7.8).
 func (p *Parser) Upgrades(in []byte, protocol string) bool {
+	if p.Count[syntax.Upgrade] == 0 {
+		return false
+	}
 	asks, named := false, false
 	p.elements(in, syntax.Connection, func(option []byte) { asks = asks || syntax.EqualFold(option, "upgrade") })
 	p.elements(in, syntax.Upgrade, func(name []byte) { named = named || syntax.EqualFold(name, protocol) })
