@@ -7,7 +7,7 @@
 //
 // [Watch] wakes a task for the events of any descriptor: a pipe, a terminal, a timerfd, inotify, a pidfd, the socket of a C
 // library. With it, an event source of your own needs only a descriptor. A [Resolver] looks up the host names that are
-// dialled.
+// dialled, and a [NameCache] keeps its answers.
 //
 // The engine of a scheduler makes its connections, as values of type [Stream], and becomes the scheduler's Idler: the thread
 // sleeps in the poller of the kernel, epoll or kqueue, and nowhere else. Programs use package listener instead: a Conn over

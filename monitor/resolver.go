@@ -15,11 +15,27 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-var resolvers = act.NewLocal(func(*act.Scheduler) Resolver { return net.DefaultResolver })
+// resolver is the Resolver of a scheduler. It does not change once it is used.
+type resolver struct {
+	Resolver
+	used bool
+}
+
+var resolvers = act.NewLocal(func(*act.Scheduler) *resolver { return &resolver{Resolver: net.DefaultResolver} })
 
 // ResolverOf returns the resolver of s. The default is [net.DefaultResolver]. It is called on the thread of s.
-func ResolverOf(s *act.Scheduler) Resolver { return resolvers.Get(s) }
+func ResolverOf(s *act.Scheduler) Resolver {
+	r := resolvers.Get(s)
+	r.used = true
+	return r.Resolver
+}
 
-// SetResolver gives s another resolver, such as one that asks certain servers, caches answers, or knows the hosts of a
-// test. Call it on the thread of s, in a set-up function: it panics after the first lookup.
-func SetResolver(s *act.Scheduler, r Resolver) { resolvers.Put(s, r) }
+// SetResolver gives s another resolver, such as one that asks certain servers, or knows the hosts of a test. A [NameCache]
+// keeps the answers. Call it on the thread of s, in a set-up function: it panics after the first lookup.
+func SetResolver(s *act.Scheduler, r Resolver) {
+	x := resolvers.Get(s)
+	if x.used {
+		panic("monitor: SetResolver after the first lookup")
+	}
+	x.Resolver = r
+}
