@@ -54,6 +54,9 @@ func (e *http1Exchange) expect() {
 	switch {
 	case f.Chunked:
 		c.kind, e.in.Body.length = chunked, -1
+		if e.chunks == nil {
+			e.chunks = &http1.Chunks{}
+		}
 		e.chunks.Reset()
 	case f.Length > 0:
 		c.kind, c.left = sized, f.Length

@@ -23,8 +23,8 @@ type http1Exchange struct {
 	in      Request
 	out     Response
 	parser  http1.Parser
-	chunks  http1.Chunks
-	held    int // bytes of memory that an unfinished head takes, of cache.heads
+	chunks  *http1.Chunks // nil until a body comes in chunks
+	held    int           // bytes of memory that an unfinished head takes, of cache.heads
 	meter   listener.Meter
 	transfer
 }
@@ -164,8 +164,14 @@ func (e *http1Exchange) count() {
 	if e.in.kept {
 		n += cap(e.parser.Text)
 	}
+	if n < fewCounted {
+		n = 0
+	}
 	e.meter.Set(e.session.conn, n)
 }
+
+// fewCounted is the least memory that is counted between two turns: a count takes some 300 bytes itself.
+const fewCounted = 1 << 10
 
 // smallHead is the least memory that an unfinished head takes: a small buffer of its connection.
 const smallHead = 4 << 10

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,7 +27,7 @@ type http1Conn struct {
 
 // reading is what an exchange needs.
 type reading struct {
-	parser  http1.Parser
+	parser  *http1.Parser // nil once the head has come
 	chunks  http1.Chunks
 	pending []byte // of the request: what there was no room for
 	coded   bool   // the request is sent in chunks
@@ -62,8 +64,6 @@ var (
 func (x *http1Conn) begin(c *Call) (reused bool) {
 	r := x.pool.desk.reading()
 	x.reading = r
-	r.parser.Reset()
-	r.parser.Response = true
 	r.mute, r.asked, r.length = c.Method == "HEAD", c.Upgrade, c.Length
 	r.coded, r.sent = c.Length < 0, c.Length == 0
 	to := append(x.pool.desk.scratch[:0], c.Method...)
@@ -159,9 +159,8 @@ func (x *http1Conn) end(trailers []byte) {
 func (x *http1Conn) head(a *Response) error {
 	r := x.reading
 	pushed := x.push()
-	if r.parser.Length > 0 { // the head before was an interim one
-		r.parser.Reset()
-		r.parser.Response = true
+	if r.parser == nil {
+		r.parser = x.pool.desk.parser()
 	}
 	in, err := x.Conn.Peek(1)
 	for {
@@ -184,7 +183,7 @@ func (x *http1Conn) head(a *Response) error {
 		}
 		in, err = x.Conn.Peek(len(in) + 1)
 	}
-	p := &r.parser
+	p := r.parser
 	f, err := p.Framing(in)
 	if err != nil {
 		return err
@@ -193,6 +192,8 @@ func (x *http1Conn) head(a *Response) error {
 	text, fields := append(a.head.Text[:0], in[:p.Length]...), append(a.head.Fields[:0], p.Fields...)
 	a.head = p.Head
 	a.head.Text, a.head.Fields = text, fields // the parser's are for the next answer
+	r.parser = nil
+	defer x.pool.desk.keepParser(p)
 	switches := p.Status == 101
 	switch {
 	case p.Status > 599:
@@ -265,8 +266,9 @@ func (x *http1Conn) chunk(a *Response) ([]byte, error) {
 		}
 		if ended {
 			t := &r.chunks.Trailers
-			a.trailers.Text = append(a.trailers.Text[:0], in[taken-t.Length:taken]...)
-			a.trailers.Fields = append(a.trailers.Fields[:0], t.Fields...)
+			if len(t.Fields) > 0 {
+				a.trailers = &syntax.Head{Text: bytes.Clone(in[taken-t.Length : taken]), Fields: slices.Clone(t.Fields)}
+			}
 			r.state = complete
 		}
 		x.Conn.Discard(taken - len(data))

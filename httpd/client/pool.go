@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 )
@@ -16,6 +17,7 @@ type desk struct {
 	inOrder  []*pool // the same, so that a simulation can be repeated
 	scratch  []byte  // for the head of a request
 	readings []*reading
+	parsers  []*http1.Parser
 	keeper   keeper
 	counts   counts
 }
@@ -38,12 +40,32 @@ func (d *desk) reading() (r *reading) {
 }
 
 func (d *desk) keepReading(r *reading) {
+	if r.parser != nil {
+		d.keepParser(r.parser)
+	}
 	if len(d.readings) < keepReadings {
-		r.parser.Reset()
-		r.parser.Text = nil
 		r.chunks.Reset()
-		*r = reading{parser: r.parser, chunks: r.chunks}
+		*r = reading{chunks: r.chunks}
 		d.readings = append(d.readings, r)
+	}
+}
+
+// parser returns one for a head of an answer.
+func (d *desk) parser() (p *http1.Parser) {
+	if n := len(d.parsers); n > 0 {
+		p, d.parsers = d.parsers[n-1], d.parsers[:n-1]
+	} else {
+		p = &http1.Parser{}
+	}
+	p.Reset()
+	p.Response = true
+	return p
+}
+
+func (d *desk) keepParser(p *http1.Parser) {
+	if len(d.parsers) < keepReadings {
+		p.Text = nil
+		d.parsers = append(d.parsers, p)
 	}
 }
 

@@ -16,10 +16,10 @@ type Response struct {
 	call     *Call
 	head     syntax.Head
 	status   int
-	length   int64       // -1: not known before the end
-	trailers syntax.Head // once the content has ended
-	heard    bool        // a byte of an answer has come
-	err      error       // why nothing more comes, io.EOF at the end
+	length   int64        // -1: not known before the end
+	trailers *syntax.Head // once the content has ended, if it has any
+	heard    bool         // a byte of an answer has come
+	err      error        // why nothing more comes, io.EOF at the end
 }
 
 // Status returns the status code, from 100 to 599.
@@ -37,13 +37,23 @@ func (r *Response) Fields() iter.Seq2[[]byte, []byte] { return syntax.Each(r.hea
 
 // Trailer returns the value of the first trailer field with this name, or nil: there are none until Peek has returned io.EOF.
 func (r *Response) Trailer(name string) []byte {
+	if r.trailers == nil {
+		return nil
+	}
 	return syntax.Get(r.trailers.Fields, r.trailers.Text, name)
 }
 
 // Trailers returns the names and values of all trailer fields, in order.
 func (r *Response) Trailers() iter.Seq2[[]byte, []byte] {
+	if r.trailers == nil {
+		return syntax.Each(nil, nil)
+	}
 	return syntax.Each(r.trailers.Fields, r.trailers.Text)
 }
+
+// DropHead gives back the memory of the fields, of the request and of the answer, if the answer is going to last. There is no Header
+// after that. It is worth some hundred bytes.
+func (r *Response) DropHead() { r.call.lines, r.head = nil, syntax.Head{} }
 
 // Peek lends the bytes of the content that have come, at least one. Otherwise the error is an act.Blocked, io.EOF after the last byte,
 // or an *Error: an answer that is cut short does not end with io.EOF.

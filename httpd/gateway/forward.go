@@ -186,7 +186,12 @@ func (f *forward) pass(t *act.Task) act.Directive {
 			in, err = f.answer.Peek()
 		}
 	}
-	switch _, blocked := err.(act.Blocked); {
+	_, blocked := err.(act.Blocked)
+	if blocked && f.text != nil { // it lasts
+		f.answer.DropHead()
+		f.text = nil
+	}
+	switch {
 	case blocked && up != nil:
 		return f.wait(t, act.Wait, err, up)
 	case blocked:
