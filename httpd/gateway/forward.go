@@ -46,6 +46,10 @@ const (
 	mostKept  = 16 << 10 // bytes of content
 )
 
+// mostPassed bounds the bytes of content that a turn passes on in a direction. So others have their turns, and the bytes of the next turn
+// are lent in the same memory.
+const mostPassed = 64 << 10
+
 // Act goes on with the request and with the answer.
 func (f *forward) Act(t *act.Task) act.Directive {
 	if f.r.Ended(t) { // as nginx and net/http do
@@ -126,7 +130,10 @@ func (f *forward) choose() bool {
 // send passes content on, and returns why it cannot go on: an act.Blocked, or what is wrong with the content. A call that takes no
 // more is no error here: it has the answer, or the cause.
 func (f *forward) send() error {
-	for !f.sent {
+	for passed := 0; !f.sent; {
+		if passed >= mostPassed {
+			return nextTurn{}
+		}
 		if _, err := f.call.Write(nil); err != nil {
 			return blockedOnly(err)
 		}
@@ -141,12 +148,19 @@ func (f *forward) send() error {
 		n, err := f.call.Write(in)
 		f.r.Body.Discard(n)
 		f.loose = f.loose || n > 0
+		passed += n
 		if err != nil {
 			return blockedOnly(err)
 		}
 	}
 	return nil
 }
+
+// nextTurn is the error that enough was done in this turn.
+type nextTurn struct{}
+
+func (nextTurn) Error() string   { return "gateway: the next turn goes on" }
+func (nextTurn) Arm(t *act.Task) { t.Waker().Wake() }
 
 func blockedOnly(err error) error {
 	if _, is := err.(act.Blocked); is {
@@ -178,10 +192,13 @@ func (f *forward) pass(t *act.Task) act.Directive {
 	}
 	up := f.send()
 	in, err := f.answer.Peek()
-	for err == nil {
+	for passed := 0; err == nil; {
 		var n int
 		n, err = f.w.Write(in)
 		f.answer.Discard(n)
+		if passed += n; passed >= mostPassed {
+			return act.Yield
+		}
 		if err == nil {
 			in, err = f.answer.Peek()
 		}
