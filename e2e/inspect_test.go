@@ -98,6 +98,10 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 	const main = `"github.com/daimon-go/daimon/program"`
 	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "mqtt": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr},
 		"jobs": {"-db", filepath.Join(t.TempDir(), "jobs.db")}, "tutorial": {"-health", "127.0.0.1:0"}}
+	routes := filepath.Join(t.TempDir(), "gateway.toml")
+	table := "routes = [{ group = 'site' }]\ngroups = [{ name = 'site', backends = [{ address = '" + serve(t, "httpd").Addr + "' }] }]\n"
+	require.NoError(t, os.WriteFile(routes, []byte(table), 0o600))
+	further["gateway"] = []string{"-config", routes}
 	sources, err := filepath.Glob("../examples/*/main.go")
 	require.NoError(t, err)
 	var servers []string
@@ -113,7 +117,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"chat", "dns", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "mqtt", "nethttp", "proxy", "rpc", "tutorial", "websocket-echo",
+		"chat", "dns", "echo", "echo-coro", "gateway", "graceful", "hello", "httpd", "jobs", "mqtt", "nethttp", "proxy", "rpc", "tutorial", "websocket-echo",
 	}, servers)
 }
 

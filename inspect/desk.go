@@ -203,6 +203,10 @@ func (d *desk) visitRow(row any) bool {
 		q.report.Packets = append(q.report.Packets, *row)
 	case *facts.Stages:
 		q.report.Stages = append(q.report.Stages, *row)
+	case *facts.Route:
+		q.report.Routes = append(q.report.Routes, *row)
+	case *facts.Backend:
+		q.report.Backends = append(q.report.Backends, *row)
 	case *facts.Process:
 		if !q.tasks {
 			return false // the list is over: there are no other rows

@@ -167,4 +167,20 @@ stages_finished_total           Stages that were finished.
 stages_failed_total             Attempts at a stage that have failed.
 stages_suspended_total          Tasks that were given back as suspended.
 stages_lost_leases_total        Leases that an engine of stages has lost.
+
+client_connections_total        Connections that package client has begun to make.
+client_reused_total             Calls that were given a connection that was idle.
+client_repeats_total            Calls that were sent again, since their connection was lost without an answer.
+client_busy_total               Calls that were refused, since too many waited for a connection.
+client_idle_connections         Connections of package client that are idle.
+
+gateway_route_active            Requests of a route of package gateway that are under way.
+gateway_route_requests_total    Requests of a route.
+gateway_route_failed_total      Of these, answered with a status of 5xx.
+gateway_route_retries_total     Requests of a route that were passed to another back end.
+gateway_backend_active          Requests of a back end of package gateway that are under way.
+gateway_backend_requests_total  Requests that were passed to a back end.
+gateway_backend_failed_total    Of these, without an answer or with one that counts as a failure.
+gateway_backend_outs_total      Times that a back end was left out because of its health.
+gateway_backend_milliseconds_total How long the requests of a back end took together.
 `

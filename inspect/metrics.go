@@ -123,4 +123,6 @@ func (r *report) metrics(m *metrics) {
 	services.metrics(r, m)
 	packets.metrics(r, m)
 	engines.metrics(r, m)
+	routes.metrics(r, m)
+	backends.metrics(r, m)
 }

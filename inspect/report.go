@@ -38,6 +38,8 @@ type scheduler struct {
 	Services []facts.Service `json:"services,omitempty"`
 	Packets  []facts.Packets `json:"packets,omitempty"`
 	Stages   []facts.Stages  `json:"stages,omitempty"`
+	Routes   []facts.Route   `json:"routes,omitempty"`
+	Backends []facts.Backend `json:"backends,omitempty"`
 
 	tasks     []task          // if asked for
 	processes []facts.Process // if asked for

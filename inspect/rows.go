@@ -105,6 +105,30 @@ var engines = rows[facts.Stages]{
 	},
 }
 
+var routes = rows[facts.Route]{
+	title: "routes", label: "route", of: func(s *scheduler) []facts.Route { return s.Routes }, name: func(v *facts.Route) string { return v.Name },
+	figures: []figure[facts.Route]{
+		{"GROUP", "", 0, func(v *facts.Route) any { return v.Group }},
+		{"ACTIVE", "gateway_route_active", 0, func(v *facts.Route) any { return v.Active }},
+		{"REQUESTS", "gateway_route_requests_total", rated, func(v *facts.Route) any { return v.Requests }},
+		{"FAILED", "gateway_route_failed_total", 0, func(v *facts.Route) any { return v.Failed }},
+		{"RETRIES", "gateway_route_retries_total", 0, func(v *facts.Route) any { return v.Retries }},
+	},
+}
+
+var backends = rows[facts.Backend]{
+	title: "backends", label: "backend", of: func(s *scheduler) []facts.Backend { return s.Backends },
+	name: func(v *facts.Backend) string { return v.Name },
+	figures: []figure[facts.Backend]{
+		{"STATE", "", 0, func(v *facts.Backend) any { return v.State }},
+		{"ACTIVE", "gateway_backend_active", 0, func(v *facts.Backend) any { return v.Active }},
+		{"REQUESTS", "gateway_backend_requests_total", rated, func(v *facts.Backend) any { return v.Requests }},
+		{"FAILED", "gateway_backend_failed_total", 0, func(v *facts.Backend) any { return v.Failed }},
+		{"OUTS", "gateway_backend_outs_total", 0, func(v *facts.Backend) any { return v.Outs }},
+		{"MS", "gateway_backend_milliseconds_total", rated, func(v *facts.Backend) any { return uint64(v.Took.Milliseconds()) }},
+	},
+}
+
 // number returns the figure i, 0 of nil.
 func (s *summed) number(i int) uint64 {
 	if s == nil {
@@ -218,7 +242,8 @@ func (r *report) page(before *report) *page {
 	p.Title = fmt.Sprintf("%s: %s; loads, rates (/s) and latencies of schedulers are of %s", r.Time.UTC().Format(time.RFC3339), there, over)
 	schedulers, passed := r.schedulerTable(before)
 	p.Tables = []*table{
-		schedulers, services.table(r, before, passed), packets.table(r, before, passed), kinds.table(r, before, passed), engines.table(r, before, passed), r.Stalls.table(),
+		schedulers, services.table(r, before, passed), packets.table(r, before, passed), kinds.table(r, before, passed), engines.table(r, before, passed),
+		routes.table(r, before, passed), backends.table(r, before, passed), r.Stalls.table(),
 		countTable(counts, before.counts(), passed),
 	}
 	return p

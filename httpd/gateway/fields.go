@@ -28,7 +28,7 @@ func (f *forward) translate(c *client.Call) {
 		c.Host = syntax.String(f.text[target:])
 	}
 	named := options(r.Fields())
-	trust := f.g.Trust
+	trust := f.route.table.config.Trust
 	for name, value := range r.Fields() {
 		switch {
 		case hop(name, named), !trust && forwarding(name):
@@ -63,13 +63,13 @@ func (f *forward) identify(c *client.Call) {
 		ip = append(ip, "unknown"...) // RFC 7239 6.2
 	}
 	c.Add("X-Forwarded-For", syntax.String(ip))
-	if !f.g.Trust || r.Header("X-Forwarded-Proto") == nil {
+	if !f.route.table.config.Trust || r.Header("X-Forwarded-Proto") == nil {
 		c.Add("X-Forwarded-Proto", proto)
 	}
-	if host := r.Host(); len(host) > 0 && (!f.g.Trust || r.Header("X-Forwarded-Host") == nil) {
+	if host := r.Host(); len(host) > 0 && (!f.route.table.config.Trust || r.Header("X-Forwarded-Host") == nil) {
 		c.Add("X-Forwarded-Host", syntax.String(host))
 	}
-	if f.g.Forwarded {
+	if f.route.table.config.Forwarded {
 		to := append(memory[len(ip):len(ip)], "for="...)
 		if from.Is6() {
 			to = append(append(append(to, `"[`...), ip...), `]"`...)
@@ -80,7 +80,7 @@ func (f *forward) identify(c *client.Call) {
 		c.Add("Forwarded", syntax.String(to))
 	}
 	via := append(memory[:0], r.Proto()[len("HTTP/"):]...)
-	c.Add("Via", syntax.String(append(append(via, ' '), f.g.name()...)))
+	c.Add("Via", syntax.String(append(append(via, ' '), f.route.table.config.Name...)))
 }
 
 // forwarding reports whether a field says where a request comes from.

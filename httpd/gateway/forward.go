@@ -24,7 +24,6 @@ import (
 // In each turn it goes on in both directions, as far as there is room. A request that a back end has not answered is passed to another
 // one, if it may be: see again.
 type forward struct {
-	g      *Gateway
 	w      *httpd.Response
 	r      *httpd.Request
 	route  *route
@@ -71,14 +70,14 @@ func (f *forward) Act(t *act.Task) act.Directive {
 		d := f.call.Act(t)
 		switch d {
 		case act.Done:
-			if f.answer = f.call.Response(); f.disliked() && f.again(true) {
+			if f.answer = f.call.Response(); f.disliked() && f.again(nil) {
 				continue
 			}
 			if !f.begin() {
 				return f.refuse(502)
 			}
 		case act.Failed:
-			if err := t.Err(); !f.again(sentBy(err)) {
+			if err := t.Err(); !f.again(err) {
 				return f.fail(t, err)
 			}
 			continue
@@ -100,10 +99,16 @@ func (f *forward) gathered() bool {
 
 // choose chooses a back end and makes the call. It reports whether there is one.
 func (f *forward) choose() bool {
-	f.back = f.route.group.pick(f.r, f.tried)
-	if f.back == nil {
-		return false
+	next := f.route.group.pick(f.r, f.tried)
+	if next != nil {
+		f.use(next)
 	}
+	return next != nil
+}
+
+// use makes the call to a back end.
+func (f *forward) use(back *backend) {
+	f.back = back
 	f.begun = f.r.Scheduler().Now()
 	f.back.begin()
 	f.tried = append(f.tried, f.back)
@@ -124,7 +129,6 @@ func (f *forward) choose() bool {
 	if f.back.proxy > 0 {
 		c.Filter = proxyproto.Client(proxyproto.Header{Version: f.back.proxy, Source: f.r.RemoteAddr(), Destination: f.r.Conn().LocalAddr()})
 	}
-	return true
 }
 
 // send passes content on, and returns why it cannot go on: an act.Blocked, or what is wrong with the content. A call that takes no
@@ -217,7 +221,7 @@ func (f *forward) pass(t *act.Task) act.Directive {
 		for name, value := range f.answer.Trailers() {
 			f.w.AddTrailer(syntax.String(name), syntax.String(value))
 		}
-		f.end(f.answer.Status() < 500)
+		f.end(f.outcome())
 		return act.Done
 	}
 	return f.fail(t, err)
@@ -237,18 +241,33 @@ func (f *forward) wait(t *act.Task, d act.Directive, errs ...error) act.Directiv
 
 // again chooses another back end, if the request may be repeated: no answer has been begun, its content is still there, the back end
 // has not acted on it or its method is idempotent (RFC 9110 9.2.2), and the group's budget allows it. It reports whether it did.
-func (f *forward) again(sent bool) bool {
-	if f.loose || len(f.tried) >= mostTries || sent && !idempotent(f.r.Method()) ||
-		!f.route.group.retry(f.r.Scheduler().Now()) {
+func (f *forward) again(err error) bool {
+	if f.loose || len(f.tried) >= mostTries || sentBy(err) && !idempotent(f.r.Method()) {
 		return false
 	}
-	before := f.back
-	f.end(false)
-	if f.choose() {
-		return true
+	next := f.route.group.pick(f.r, f.tried)
+	if next == nil || !f.route.retry(f.r.Scheduler().Now()) {
+		return false
 	}
-	f.back = before // whose answer it is
-	return false
+	f.end(outcomeOf(err))
+	f.use(next)
+	return true
+}
+
+// outcomeOf says how a back end has done whose call has failed, or whose answer is disliked.
+func outcomeOf(err error) outcome {
+	if errors.Is(err, client.ErrBusy) { // the bound is ours
+		return aborted
+	}
+	return bad
+}
+
+// outcome says how the back end has done.
+func (f *forward) outcome() outcome {
+	if f.disliked() {
+		return bad
+	}
+	return good
 }
 
 // disliked reports whether the answer says that another back end may do better.
@@ -256,7 +275,7 @@ func (f *forward) disliked() bool { return f.route.group.failure(f.answer.Status
 
 // refuse answers in place of a back end.
 func (f *forward) refuse(status int) act.Directive {
-	f.end(false)
+	f.end(bad)
 	f.w.StatusOnly(status)
 	return act.Done
 }
@@ -267,24 +286,25 @@ func (f *forward) fail(t *act.Task, err error) act.Directive {
 	failed := (*client.Error)(nil)
 	switch {
 	case !errors.As(err, &failed): // it is one of the client
-		f.end(true)
+		f.end(aborted)
 		return t.Fail(err)
 	case f.w.Written() > 0 || f.answer != nil:
-		f.end(false)
+		f.end(bad)
 		return t.Fail(httpd.ErrAbort)
 	case errors.Is(err, client.ErrBusy):
 		status = 503
 	case failed.Timeout():
 		status = 504
 	}
+	f.end(outcomeOf(err))
 	return f.refuse(status)
 }
 
 // end lets go of the back end.
-func (f *forward) end(good bool) {
+func (f *forward) end(o outcome) {
 	if f.back != nil {
 		now := f.r.Scheduler().Now()
-		f.back.end(now, now-f.begun, good)
+		f.back.end(now, now-f.begun, o)
 		f.back = nil
 	}
 	if f.answer != nil {
@@ -299,7 +319,8 @@ func (f *forward) Close() error {
 	if f.far != nil {
 		f.far.Abort()
 	}
-	f.end(true)
+	f.end(aborted)
+	f.route.end(f.w.Status())
 	if pool := pools.Get(f.r.Scheduler()); len(pool.free) < mostUnused && f.kept == nil {
 		f.call.Reset()
 		clear(f.tried)

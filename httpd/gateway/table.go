@@ -1,41 +1,222 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/client"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-type Gateway struct {
-	Name      string
-	Trust     bool
-	Forwarded bool
-	Only      *client.Origin
-	b         backend
-	g         group
-	rt        route
+// Table has routes, groups and back ends. It is constant; a [Gateway] swaps one for another.
+type Table struct {
+	config Config
+	groups []*group
+	routes map[string][]*route // by host, in lower case: "example.com", ".example.com" for *.example.com, ""; the longest path first
+	// uses counts the requests that are under way with the Table, and the Gateway while it is in force. At 0 it is over.
+	uses atomic.Int64
 }
 
-type route struct{ group *group }
-type group struct{ back *backend }
-type backend struct {
-	origin *client.Origin
-	proxy  int
-	n      atomic.Int32
+// route is a Route that is used.
+type route struct {
+	table *Table
+	path  string // without a slash at its end
+	name  string
+	group *group
+	*routeCounts
 }
 
-func (g *Gateway) find(r *httpd.Request) *route {
-	if g.rt.group == nil {
-		g.b.origin = g.Only
-		g.g.back = &g.b
-		g.rt.group = &g.g
+// NewTable makes a Table. If c has mistakes, the error joins a *Mistake for each of them (errors.Join). No connection is made. The Table
+// is for one Gateway.
+func NewTable(c Config) (*Table, error) {
+	if err := c.check(); err != nil {
+		return nil, err
 	}
-	return &g.rt
+	c.Name = cmp.Or(c.Name, "daimon")
+	t := &Table{config: c, routes: map[string][]*route{}}
+	t.uses.Store(1)
+	byName := map[string]*group{}
+	for i := range c.Groups {
+		g := newGroup(&c.Groups[i])
+		t.groups, byName[g.name] = append(t.groups, g), g
+	}
+	for _, r := range c.Routes {
+		host := strings.ToLower(strings.TrimPrefix(r.Host, "*"))
+		path := strings.TrimSuffix(r.Path, "/")
+		t.routes[host] = append(t.routes[host], &route{table: t, path: path, name: r.Host + path + "/", group: byName[r.Group], routeCounts: &routeCounts{}})
+	}
+	for _, all := range t.routes {
+		slices.SortFunc(all, func(a, b *route) int { return len(b.path) - len(a.path) })
+	}
+	return t, nil
 }
-func (g *group) pick(r *httpd.Request, tried []*backend) *backend { return g.back }
-func (g *group) retry(now time.Duration) bool                     { return true }
-func (g *group) failure(status int) bool                          { return false }
-func (b *backend) begin()                                         { b.n.Add(1) }
-func (b *backend) end(now, took time.Duration, good bool)         { b.n.Add(-1) }
+
+// find returns the route of a request, or nil. The request uses the Table until release.
+func (g *Gateway) find(r *httpd.Request) *route {
+	t := g.use()
+	found := t.route(r.Host(), r.Path())
+	if found == nil {
+		t.release()
+		return nil
+	}
+	found.requests.Add(1)
+	found.active.Add(1)
+	return found
+}
+
+// use returns the Table that is in force.
+func (g *Gateway) use() *Table {
+	for {
+		t := g.table.Load()
+		if n := t.uses.Load(); n > 0 && t.uses.CompareAndSwap(n, n+1) {
+			return t
+		}
+	}
+}
+
+// route returns the route for a host, with or without a port, and a path; nil if there is none.
+func (t *Table) route(host, path []byte) *route {
+	path, ok := canonical(path)
+	if !ok {
+		return nil
+	}
+	host = syntax.WithoutPort(host)
+	if bytes.ContainsFunc(host, func(c rune) bool { return 'A' <= c && c <= 'Z' }) {
+		host = bytes.ToLower(host)
+	}
+	if r := under(t.routes[string(host)], path); r != nil || len(host) == 0 {
+		return r
+	}
+	for i, c := range host {
+		if c == '.' && i > 0 {
+			if r := under(t.routes[string(host[i:])], path); r != nil {
+				return r
+			}
+		}
+	}
+	return under(t.routes[""], path)
+}
+
+// under returns the first route whose path is that of whole segments at the beginning of path.
+func under(all []*route, path []byte) *route {
+	for _, r := range all {
+		n := len(r.path)
+		if n <= len(path) && string(path[:n]) == r.path && (n == len(path) || n == 0 || path[n] == '/') {
+			return r
+		}
+	}
+	return nil
+}
+
+// canonical returns a path without escapes, with one slash for several. It reports whether that is possible, and no segment is "." or
+// "..". A path that needs no change is returned as it is.
+func canonical(path []byte) ([]byte, bool) {
+	if bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte("/.")) {
+		return path, true
+	}
+	path, ok := syntax.Unescape(nil, path)
+	kept := path[:0]
+	for i, c := range path {
+		if c != '/' || i == 0 || path[i-1] != '/' {
+			kept = append(kept, c)
+		}
+	}
+	for segment := range bytes.SplitSeq(kept, []byte{'/'}) {
+		ok = ok && string(segment) != "." && string(segment) != ".."
+	}
+	return kept, ok
+}
+
+// identity is what back ends of two Tables have in common if they are the same.
+type identity struct {
+	group string
+	Backend
+	Health
+}
+
+// adopt takes over the back ends and the counts that old has as well, with their connections and what is known of their health.
+func (t *Table) adopt(old *Table) {
+	known, counts := map[identity]*backend{}, map[string]*routeCounts{}
+	if old != nil {
+		old.each(func(g *group, b *backend) { known[b.identity] = b })
+		for r := range old.all() {
+			counts[r.name] = r.routeCounts
+		}
+	}
+	for _, g := range t.groups {
+		for i, b := range g.backends {
+			if same := known[b.identity]; same != nil {
+				g.backends[i] = same
+			}
+			g.backends[i].tables.Add(1)
+		}
+	}
+	for r := range t.all() {
+		if same := counts[r.name]; same != nil {
+			r.routeCounts = same
+		}
+	}
+}
+
+// each calls visit for all back ends.
+func (t *Table) each(visit func(*group, *backend)) {
+	for _, g := range t.groups {
+		for _, b := range g.backends {
+			visit(g, b)
+		}
+	}
+}
+
+// all has all routes.
+func (t *Table) all() func(yield func(*route) bool) {
+	return func(yield func(*route) bool) {
+		for _, all := range t.routes {
+			for _, r := range all {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// release ends a use. After the last one the back ends that no other Table has are closed.
+func (t *Table) release() {
+	if t.uses.Add(-1) == 0 {
+		t.each(func(_ *group, b *backend) {
+			if b.tables.Add(-1) == 0 {
+				b.origin.Close()
+				b.probe.Close()
+			}
+		})
+	}
+}
+
+// backend is a Backend that is used. Tables that follow each other share it.
+type backend struct {
+	identity
+	proxy   int
+	origin  *client.Origin
+	probe   *client.Origin // the same server, for checks
+	hash    uint64
+	tables  atomic.Int32 // that have it; 0: it is closed
+	state   health
+	checked bool         // by a checker; used by the first scheduler
+	place   atomic.Int64 // in the order of turns
+	backendCounts
+}
+
+func newBackend(group string, b Backend, h Health) *backend {
+	x := &backend{identity: identity{group, b, h}, proxy: b.Proxy, hash: hashOf([]byte(b.Address))}
+	x.Weight = max(1, b.Weight)
+	x.origin = &client.Origin{Address: b.Address, Host: b.Host, TLS: b.TLS, Protocol: b.Protocol, MaxConns: b.MaxConns, MaxIdle: b.MaxIdle,
+		MaxWaiting: b.MaxWaiting, IdleTimeout: b.IdleTimeout, Timeouts: b.Timeouts}
+	x.probe = &client.Origin{Address: b.Address, Host: b.Host, TLS: b.TLS, Protocol: b.Protocol, MaxIdle: -1,
+		Timeouts: client.Timeouts{Total: cmp.Or(h.Timeout, 2*time.Second)}}
+	return x
+}

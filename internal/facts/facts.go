@@ -34,7 +34,7 @@ type Resting interface {
 const EndOf = "the end of "
 
 // Lister is an action or an act.Local's value that stands for more than one task. List calls visit with a row for each of
-// them: a *[Process], a *[Service], a *[Packets] or a *[Stages], valid during the call. It ends when visit returns false, and then reports
+// them: a *[Process], a *[Service], a *[Packets], a *[Stages], a *[Route] or a *[Backend], valid during the call. It ends when visit returns false, and then reports
 // whether there may be more: a further call, with again unset, goes on after the last one. With again set it begins anew.
 // Only one such series is under way on a scheduler at a time.
 type Lister interface {
@@ -104,4 +104,25 @@ type Stages struct {
 	Failed    uint64 `json:"failed"`    // attempts at a stage
 	Suspended uint64 `json:"suspended"` // tasks that were given back as suspended
 	Lost      uint64 `json:"lost"`      // leases
+}
+
+// Route is a route of package gateway.
+type Route struct {
+	Name     string `json:"name"`     // its host and path
+	Group    string `json:"group"`    // of back ends
+	Active   uint64 `json:"active"`   // requests under way
+	Requests uint64 `json:"requests"` // all of them
+	Failed   uint64 `json:"failed"`   // were answered with a status of 5xx
+	Retries  uint64 `json:"retries"`  // of requests, by another back end
+}
+
+// Backend is a back end of a group of package gateway.
+type Backend struct {
+	Name     string        `json:"name"`     // its group and address
+	State    string        `json:"state"`    // in use, coming back or left out
+	Active   uint64        `json:"active"`   // requests under way
+	Requests uint64        `json:"requests"` // all of them, with retries
+	Failed   uint64        `json:"failed"`   // had no answer, or a status that counts as a failure
+	Outs     uint64        `json:"outs"`     // how often it was left out
+	Took     time.Duration `json:"took"`     // all requests together
 }

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/httpd/client"
+	"github.com/daimon-go/daimon/httpd/gateway"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// The file as gateway.toml explains it. Package gateway checks what the keys mean.
+type (
+	config struct {
+		Name      string
+		Trust     bool
+		Forwarded bool
+		Groups    []group
+		Routes    []gateway.Route
+	}
+
+	group struct {
+		Name     string
+		Policy   gateway.Policy
+		Key      string
+		Failures []int
+		Retries  *int
+		MaxOut   int `toml:"max_out"`
+		Health   health
+		Backends []backend
+	}
+
+	health struct {
+		Failures          int
+		Out, Return       span
+		Path              string
+		Interval, Timeout span
+		Fall, Rise        int
+	}
+
+	backend struct {
+		Address, Host string
+		TLS           *security
+		HTTP2         bool
+		Weight, Proxy int
+		MaxConns      int  `toml:"max_conns"`
+		MaxIdle       int  `toml:"max_idle"`
+		MaxWaiting    int  `toml:"max_waiting"`
+		IdleTimeout   span `toml:"idle_timeout"`
+		Timeouts      struct{ Wait, Connect, Head, Idle, Total span }
+	}
+
+	security struct {
+		Name string
+		CA   string
+		Skip bool `toml:"skip_verify"`
+	}
+)
+
+// span is a duration in the form of time.ParseDuration, above 0.
+type span time.Duration
+
+func (s *span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("not above 0: %v", d)
+	}
+	*s = span(d)
+	return err
+}
+
+// files reads the file, and the certificates that it names.
+type files struct {
+	path string
+	tls  map[string]*tls.Config // by what they were made of, so that a back end that has not changed is the same
+}
+
+// read makes a Table. An error has a line for each mistake, with the line of the file that it is in.
+func (f *files) read() (*gateway.Table, error) {
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		return nil, err
+	}
+	var c config
+	err = toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&c)
+	if err != nil {
+		return nil, f.mistakes(err, nil)
+	}
+	made, err := f.convert(&c)
+	if err != nil {
+		return nil, f.mistakes(err, text)
+	}
+	table, err := gateway.NewTable(made)
+	if err != nil {
+		return nil, f.mistakes(err, text)
+	}
+	return table, nil
+}
+
+// mistakes adds the line to each error.
+func (f *files) mistakes(err error, text []byte) error {
+	var all []error
+	line := func(n int, what any) { all = append(all, fmt.Errorf("%s:%d: %v", f.path, n, what)) }
+	var unknown *toml.StrictMissingError
+	var syntax *toml.DecodeError
+	var m *gateway.Mistake
+	switch several, is := err.(interface{ Unwrap() []error }); {
+	case errors.As(err, &unknown):
+		for _, e := range unknown.Errors {
+			n, _ := e.Position()
+			line(n, "unknown key "+strings.Join(e.Key(), "."))
+		}
+	case errors.As(err, &syntax):
+		n, _ := syntax.Position()
+		line(n, strings.TrimPrefix(syntax.Error(), "toml: "))
+	case is:
+		for _, e := range several.Unwrap() {
+			all = append(all, f.mistakes(e, text))
+		}
+	case errors.As(err, &m):
+		line(lineOf(text, m.Path), err)
+	default:
+		return err
+	}
+	return errors.Join(all...)
+}
+
+// convert makes the values of package gateway.
+func (f *files) convert(c *config) (made gateway.Config, err error) {
+	made = gateway.Config{Name: c.Name, Trust: c.Trust, Forwarded: c.Forwarded, Routes: c.Routes}
+	for i, g := range c.Groups {
+		h := g.Health
+		to := gateway.Group{Name: g.Name, Policy: g.Policy, Key: g.Key, Failures: g.Failures, MaxOut: g.MaxOut, Health: gateway.Health{
+			Failures: h.Failures, Out: time.Duration(h.Out), Return: time.Duration(h.Return), Path: h.Path,
+			Interval: time.Duration(h.Interval), Timeout: time.Duration(h.Timeout), Fall: h.Fall, Rise: h.Rise}}
+		if g.Retries != nil {
+			if to.Retries = *g.Retries; *g.Retries == 0 {
+				to.Retries = -1
+			}
+		}
+		for j, b := range g.Backends {
+			t := b.Timeouts
+			x := gateway.Backend{Address: b.Address, Host: b.Host, Weight: b.Weight, Proxy: b.Proxy, MaxConns: b.MaxConns, MaxIdle: b.MaxIdle,
+				MaxWaiting: b.MaxWaiting, IdleTimeout: time.Duration(b.IdleTimeout), Timeouts: client.Timeouts{
+					Wait: time.Duration(t.Wait), Connect: time.Duration(t.Connect), Head: time.Duration(t.Head),
+					Idle: time.Duration(t.Idle), Total: time.Duration(t.Total)}}
+			if x.Protocol = client.HTTP1; b.HTTP2 {
+				x.Protocol = client.HTTP2
+			}
+			if b.TLS != nil {
+				if x.TLS, err = f.security(*b.TLS); err != nil {
+					return made, &gateway.Mistake{Path: fmt.Sprintf("groups[%d].backends[%d].tls.ca", i, j), Err: err}
+				}
+			}
+			to.Backends = append(to.Backends, x)
+		}
+		made.Groups = append(made.Groups, to)
+	}
+	return made, nil
+}
+
+// security returns the configuration of TLS.
+func (f *files) security(s security) (*tls.Config, error) {
+	cfg := &tls.Config{ServerName: s.Name, InsecureSkipVerify: s.Skip}
+	var ca []byte
+	if s.CA != "" {
+		var err error
+		if ca, err = os.ReadFile(s.CA); err != nil {
+			return nil, err
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, fmt.Errorf("no certificate in %s", s.CA)
+		}
+	}
+	key := fmt.Sprint(s.Name, s.Skip, string(ca))
+	if same := f.tls[key]; same != nil {
+		return same, nil
+	}
+	if f.tls == nil {
+		f.tls = map[string]*tls.Config{}
+	}
+	f.tls[key] = cfg
+	return cfg, nil
+}
