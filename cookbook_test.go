@@ -31,6 +31,7 @@ import (
 	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/client"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
@@ -89,6 +90,62 @@ func nameOf(db *sql.DB) httpd.Handler {
 		})
 		return &answered{act.Child{Action: act.Seq(query, write)}, w}
 	}
+}
+
+// priceOf returns a Handler that asks another server, in a coroutine.
+func priceOf(shop *client.Origin) httpd.Handler {
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
+		call := &client.Call{Origin: shop, Target: "/items/" + url.PathEscape(string(r.Value("id")))}
+		return coro.New(func(co *coro.Co) error {
+			if err := co.Do(call); err != nil {
+				return err
+			}
+			answer := call.Response()
+			defer answer.Close()
+			w.SetStatus(answer.Status())
+			_, err := io.Copy(coro.Writer(co, w), coro.Reader(co, answer))
+			return err
+		})
+	}
+}
+
+// price is the same as an action.
+type price struct {
+	w      *httpd.Response
+	call   client.Call
+	answer *client.Response // nil: the call is not done
+}
+
+func pricing(shop *client.Origin) httpd.Handler {
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
+		target := "/items/" + url.PathEscape(string(r.Value("id")))
+		return &price{w: w, call: client.Call{Origin: shop, Target: target}}
+	}
+}
+
+func (p *price) Act(t *act.Task) act.Directive {
+	if p.answer == nil {
+		if d := p.call.Act(t); d != act.Done {
+			return d
+		}
+		p.answer = p.call.Response()
+		p.w.SetStatus(p.answer.Status())
+	}
+	in, err := p.answer.Peek() // what has come; it is lent until the turn ends
+	if err == nil {
+		var n int
+		n, err = p.w.Write(in) // as much as the client has room for
+		p.answer.Discard(n)
+	}
+	return listener.Next(t, err)
+}
+
+// Close is called when the action has ended, however it did.
+func (p *price) Close() error {
+	if p.answer != nil {
+		return p.answer.Close() // the next call can use the connection
+	}
+	return p.call.Close()
 }
 
 // logs returns an OnResponse that logs each request: its pattern and not its path, so that lines can be grouped.
@@ -502,6 +559,13 @@ func asked(t *testing.T, method, url, token, body string) string {
 	return fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(content)))
 }
 
+// shelf is the other server of the recipes that call one.
+func shelf(w *httpd.Response, r *httpd.Request) act.Action {
+	_, _ = w.WriteString("the price of ")
+	_, _ = w.Write(r.Path())
+	return nil
+}
+
 func TestRecipesOfTheCookbook(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	long := func(*httpd.Response, *httpd.Request) act.Action { return &listener.Sleep{For: time.Hour} }
@@ -517,6 +581,11 @@ func TestRecipesOfTheCookbook(t *testing.T) {
 	target, err := url.Parse(at)
 	require.NoError(t, err)
 	front := "http://" + serving(t, (&httpd.Server{Handler: forward(target)}).Serve)
+	shop := &client.Origin{Address: serving(t, (&httpd.Server{Handler: shelf}).Serve)}
+	asking := &httpd.Mux{}
+	asking.Handle("GET /coroutine/{id}", priceOf(shop))
+	asking.Handle("GET /action/{id}", pricing(shop))
+	asks := "http://" + serving(t, (&httpd.Server{Handler: asking.Serve}).Serve)
 
 	require.Equal(t, `200 {"sum":5}`, asked(t, "POST", at+"/add", "secret", `{"A": 2, "B": 3}`))
 	require.Equal(t, "400 400 Bad Request", asked(t, "POST", at+"/add", "secret", "2 + 3"))
@@ -528,6 +597,10 @@ func TestRecipesOfTheCookbook(t *testing.T) {
 	require.Equal(t, "504 504 Gateway Timeout", asked(t, "GET", at+"/users/slow", "", ""))
 	require.Equal(t, "POST /add", lines.All()[0].ContextMap()["pattern"])
 	require.Positive(t, lines.All()[0].ContextMap()["took"], "although it was answered in its turn")
+
+	for _, form := range []string{"/coroutine", "/action"} {
+		require.Equal(t, "200 the price of /items/tea", asked(t, "GET", asks+form+"/tea", "", ""))
+	}
 
 	hello := serving(t, coro.Serve(greet), knock("open sesame"))
 	for said, want := range map[string]string{"open sesame\nAda\n": "hello, Ada\n", "open\nAda\n": ""} {
