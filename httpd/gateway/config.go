@@ -20,7 +20,7 @@ type Config struct {
 	// Trust keeps the fields that say where a request comes from, Forwarded and X-Forwarded-*, and adds to them. It is for a gateway
 	// that only other proxies reach: without it they are removed, since clients can send what they like.
 	Trust bool
-	// Forwarded adds the field Forwarded (RFC 7239) to those of X-Forwarded-*.
+	// Forwarded adds the field Forwarded (RFC 7239) in addition to X-Forwarded-*.
 	Forwarded bool
 
 	Groups []Group
@@ -70,7 +70,7 @@ const (
 	Hash          Policy = "hash"           // by Key: if a back end comes or goes, only its own requests change places
 )
 
-// Backend is a server. Its bounds are those of its client.Origin, for all groups and schedulers of this back end.
+// Backend is a server. Its bounds are as in its client.Origin, for all groups and schedulers of this back end.
 type Backend struct {
 	// Address is "host:port", or "unix:" and a path.
 	Address string

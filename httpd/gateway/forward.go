@@ -131,8 +131,8 @@ func (f *forward) use(back *backend) {
 	}
 }
 
-// send passes content on, and returns why it cannot go on: an act.Blocked, or what is wrong with the content. A call that takes no
-// more is no error here: it has the answer, or the cause.
+// send passes content on, and returns why it cannot go on: an act.Blocked, or what is wrong with the content. A call that takes
+// no more is not an error here: it has the answer, or the cause.
 func (f *forward) send() error {
 	for passed := 0; !f.sent; {
 		if passed >= mostPassed {

@@ -47,7 +47,7 @@ func newGroup(c *Group) *group {
 // failure reports whether another back end may do better than one that has answered with this status.
 func (g *group) failure(status int) bool { return slices.Contains(g.failures, status) }
 
-// pick returns the back end for a request, none of those that were tried; nil if there is none.
+// pick returns the back end for a request, not one that was tried; nil if there is none.
 func (g *group) pick(r *httpd.Request, tried []*backend) *backend {
 	now := r.Scheduler().Now()
 	if len(tried) == 0 {
