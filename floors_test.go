@@ -121,7 +121,7 @@ const floors = `
 	httpd/internal/timeout   act time
 	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 internal/budget internal/facts internal/panics internal/race httpd/internal/route httpd/internal/timeout
 	                  internal/summary go.uber.org/zap net os time
-	httpd/client      act shutdown listener secure httpd/internal/syntax httpd/internal/http1 httpd/internal/timeout crypto/tls net os time
+	httpd/client      act shutdown listener secure httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 httpd/internal/timeout internal/budget crypto/tls net os time
 	# net and crypto/tls for the servers of a configuration; the handshake of WebSocket has a SHA-1 in base64
 	httpd/gateway     act shutdown httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure crypto/sha1 crypto/tls encoding/base64 go.uber.org/zap net time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP

@@ -229,7 +229,7 @@ func (x *http2Conn) next(t *act.Task) error {
 		return err
 	}
 	h := http2.ParseHeader(in)
-	bad := x.expected(h)
+	bad := h.Expected(x.phase == opening, x.block.h.Stream)
 	if bad != nil && bad.Stream == 0 {
 		return bad
 	}
@@ -267,25 +267,6 @@ func (x *http2Conn) next(t *act.Task) error {
 		return err
 	}
 	return bad
-}
-
-var (
-	errSettings = &http2.Error{Code: http2.ProtocolError, Why: "the first frame is not SETTINGS"}              // 9113 3.4
-	errCutBlock = &http2.Error{Code: http2.ProtocolError, Why: "a field block that another frame has cut"}     // 9113 6.10
-	errNoBlock  = &http2.Error{Code: http2.ProtocolError, Why: "CONTINUATION without a field block before it"} // 9113 6.10
-)
-
-// expected returns what is wrong with a frame of which nothing but its header is known.
-func (x *http2Conn) expected(h http2.Header) *http2.Error {
-	switch {
-	case x.phase == opening && (h.Type != http2.Settings || h.Flags.Has(http2.Ack)):
-		return errSettings
-	case x.block.h.Stream != 0 && (h.Type != http2.Continuation || h.Stream != x.block.h.Stream):
-		return errCutBlock
-	case x.block.h.Stream == 0 && h.Type == http2.Continuation:
-		return errNoBlock
-	}
-	return h.Check()
 }
 
 // frame does what a frame says that has no content and no fields.

@@ -7,12 +7,6 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 )
 
-var (
-	errFlow    = &http2.Error{Code: http2.FlowControlError, Why: "more DATA than the window of the connection has"} // 9113 6.9.1
-	errOutflow = &http2.Error{Code: http2.FlowControlError, Why: "a window beyond 2^31-1"}                          // 9113 6.9.1
-	errPadding = &http2.Error{Code: http2.ProtocolError, Why: "padding that is longer than its frame"}              // 9113 6.1
-)
-
 // headers is HEADERS: a request, or trailers (RFC 9113 6.2, 8.1). A block that is not wanted is decoded all the same, since it
 // changes the decoder's table. bad is what is wrong with the frame.
 func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Error) error {
@@ -105,9 +99,9 @@ func (x *http2Conn) beginData(h http2.Header, p []byte) error {
 	case bad != nil && bad.Stream == 0:
 		return bad
 	case len(p) > 0 && int(p[0]) >= n:
-		return errPadding
+		return http2.ErrPadding
 	case !x.inflow.Receive(h.Length):
-		return errFlow
+		return http2.ErrFlow
 	case len(p) > 0:
 		padding = int(p[0])
 		n -= 1 + padding
@@ -220,7 +214,7 @@ func (x *http2Conn) settings(h http2.Header, p []byte) error {
 	if x.initial = peer.Window; by != 0 {
 		for _, s := range x.streams {
 			if s.lost == nil && !s.outflow.Add(by) {
-				return errOutflow
+				return http2.ErrOutflow
 			}
 			x.schedule(s)
 		}
@@ -237,7 +231,7 @@ func (x *http2Conn) window(h http2.Header, p []byte) error {
 		case bad != nil:
 			return bad
 		case !x.outflow.Add(int64(n)):
-			return errOutflow
+			return http2.ErrOutflow
 		}
 		x.feed()
 		return x.flood(http2.OfWindows)
@@ -251,7 +245,7 @@ func (x *http2Conn) window(h http2.Header, p []byte) error {
 	case bad != nil:
 		return bad
 	case !s.outflow.Add(int64(n)):
-		return &http2.Error{Code: errOutflow.Code, Stream: h.Stream, Why: errOutflow.Why}
+		return &http2.Error{Code: http2.ErrOutflow.Code, Stream: h.Stream, Why: http2.ErrOutflow.Why}
 	default:
 		x.schedule(s)
 	}

@@ -38,7 +38,8 @@ type Call struct {
 	Expect bool
 	// Repeatable says that the request may be sent again when its connection was lost, although its method is not idempotent.
 	Repeatable bool
-	// Upgrade is the protocol that the connection is to switch to, such as "websocket": see Response.Conn.
+	// Upgrade is the protocol that the connection is to switch to, such as "websocket": see Response.Conn. Such a Call has a connection
+	// of HTTP/1.1, so it fails if Origin.Protocol is HTTP2.
 	Upgrade string
 	// Filter prepares a connection for this Call alone, which is closed afterwards, in addition to the filters of the Origin and
 	// before them. nil means that a connection of the Origin is used.
@@ -121,6 +122,7 @@ var (
 	errMethod   = errors.New("the method is not a token, or is CONNECT")
 	errTarget   = errors.New("the target does not begin with a slash, or has a byte that none may have")
 	errField    = errors.New("a field has a byte that none may have, or is not the caller's to set")
+	errUpgrade  = errors.New("an Upgrade, which HTTP/2 does not have")
 	errContent  = errors.New("there is both Content and a Length, or Expect without content")
 	errInterims = errors.New("too many interim answers")
 	errLong     = errors.New("more content than Length has announced")
@@ -226,6 +228,8 @@ func (c *Call) prepare(t *act.Task) error {
 		return errTarget
 	case !syntax.ValidHost(syntax.Bytes(c.Host)):
 		return errField
+	case c.Upgrade != "" && c.Origin.Protocol == HTTP2:
+		return errUpgrade
 	case c.Content != nil && c.Length != 0, c.Expect && c.Content == nil && c.Length == 0, c.Upgrade != "" && !syntax.Token.Only(syntax.Bytes(c.Upgrade)):
 		return errContent
 	}
@@ -330,7 +334,7 @@ func (c *Call) call() error {
 func (c *Call) again(err error) bool {
 	_, sure := err.(notDone)
 	reused := c.fresh
-	c.fresh = true
+	c.fresh = !sure
 	c.tries++
 	switch {
 	case c.written > 0 && c.Content == nil: // it is gone
@@ -379,6 +383,7 @@ func (c *Call) stop() {
 	}
 	if c.place {
 		c.place = false
+		c.pool.dialling(c, -1)
 		c.pool.free()
 	}
 	if c.exchange != nil {
@@ -427,6 +432,9 @@ func (c *Call) Write(p []byte) (int, error) {
 	if is {
 		c.out = blocked
 		return n, (*blockedOutput)(c)
+	}
+	if err == ErrAnswered {
+		return n, err
 	}
 	return n, c.failure(err, true)
 }
@@ -543,8 +551,7 @@ func (c *Call) dialled(t *act.Task) error {
 		conn := c.connect.Conn()
 		_ = c.dial.Close()
 		c.connect, c.dial, c.place = nil, act.Child{}, false
-		c.pool.connected(c, conn)
-		return nil
+		return c.pool.connected(c, conn)
 	case act.Failed:
 		return t.Err()
 	default:
@@ -552,13 +559,19 @@ func (c *Call) dialled(t *act.Task) error {
 	}
 }
 
+// alone reports whether the Call cannot share a connection with others.
+func (c *Call) alone() bool { return c.Filter != nil || c.Upgrade != "" }
+
 // dialTo begins to make a connection. The Call has a place for it.
 func (c *Call) dialTo() {
 	o := c.Origin
 	c.place, c.state = true, dialing
 	c.connect = &listener.Connect{Address: o.Address, Limits: o.Limits, Filters: o.filters}
+	if c.Upgrade != "" && o.TLS != nil {
+		c.connect.Filters = o.filter1
+	}
 	if c.Filter != nil {
-		c.connect.Filters = append([]listener.Filter{c.Filter}, o.filters...)
+		c.connect.Filters = append([]listener.Filter{c.Filter}, c.connect.Filters...)
 	}
 	c.dial = act.Child{Action: c.connect}
 	c.limit(c.pool.s.Now(), c.Timeouts.Connect, "the connection is not established")

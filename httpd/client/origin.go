@@ -56,7 +56,8 @@ type Origin struct {
 	invalid error
 	host    string // of requests
 	filters []listener.Filter
-	conns   atomic.Int32 // of all schedulers, with the ones that are being made
+	filter1 []listener.Filter // likewise, for HTTP/1.1 alone
+	conns   atomic.Int32      // of all schedulers, with the ones that are being made
 	mu      sync.Mutex
 	pools   []*pool
 	closed  bool
@@ -139,7 +140,11 @@ func (o *Origin) resolve() error {
 			config.ServerName = strings.Trim(string(syntax.WithoutPort(syntax.Bytes(o.host))), "[]")
 		}
 		config.NextProtos = [...][]string{Auto: {"h2", "http/1.1"}, HTTP1: {"http/1.1"}, HTTP2: {"h2"}}[o.Protocol]
-		o.filters = append(o.filters, secure.Client(config, nil))
+		o.filter1, o.filters = o.filters, append(slices.Clip(o.filters), secure.Client(config, nil))
+		if config = config.Clone(); o.Protocol == Auto {
+			config.NextProtos = []string{"http/1.1"}
+		}
+		o.filter1 = append(o.filter1, secure.Client(config, nil))
 	}
 	return nil
 }

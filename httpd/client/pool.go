@@ -2,10 +2,12 @@ package client
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 )
@@ -18,6 +20,8 @@ type desk struct {
 	scratch  []byte  // for the head of a request
 	readings []*reading
 	parsers  []*http1.Parser
+	frames   http2.Buffers // for http2Conn.out
+	content  http2.Buffers // for the content of answers of HTTP/2
 	keeper   keeper
 	counts   counts
 }
@@ -74,7 +78,10 @@ type pool struct {
 	*desk
 	o       *Origin
 	idle    []*http1Conn // the latest last
+	shared  []*http2Conn // that take further Calls, in the order in which they were made
 	waiting []*Call      // in the order in which they came
+	dials   int          // connections that are being made for whoever comes first
+	http1   bool         // the server has chosen HTTP/1.1
 	closed  bool
 }
 
@@ -101,6 +108,15 @@ func (p *pool) take(c *Call) error {
 	if len(p.waiting) > 0 && p.waiting[0] != c { // those come first
 		return p.queue(c)
 	}
+	if x := p.join(c); x != nil {
+		p.unqueue(c)
+		p.counts.reused++
+		c.use(&stream{x: x})
+		return nil
+	}
+	if p.dials > 0 && !c.alone() && p.multiplexes() { // few connections for many Calls
+		return p.queue(c)
+	}
 	anew := c.fresh || c.Filter != nil
 	if !anew {
 		if x := p.unused(); x != nil {
@@ -113,10 +129,33 @@ func (p *pool) take(c *Call) error {
 	if p.begin() || anew && p.giveWay() {
 		p.unqueue(c)
 		p.counts.dialled++
+		p.dialling(c, 1)
 		c.dialTo()
 		return nil
 	}
 	return p.queue(c)
+}
+
+// join returns a connection of HTTP/2 with room for the Call, or nil.
+func (p *pool) join(c *Call) *http2Conn {
+	for _, x := range p.shared {
+		if x.room() && !c.alone() {
+			return x
+		}
+	}
+	return nil
+}
+
+// multiplexes reports whether a connection that is being made may be one of HTTP/2.
+func (p *pool) multiplexes() bool {
+	return p.o.Protocol == HTTP2 || p.o.Protocol == Auto && p.o.TLS != nil && !p.http1
+}
+
+// dialling counts a connection that is being made, or no longer is.
+func (p *pool) dialling(c *Call, n int) {
+	if !c.alone() {
+		p.dials += n
+	}
 }
 
 // unused returns an idle connection of HTTP/1 on which nothing has come, or nil.
@@ -196,14 +235,25 @@ func (*blockedPlace) Error() string     { return "client: all connections are in
 func (b *blockedPlace) Arm(t *act.Task) { b.waker = t.Waker() }
 
 // connected begins a Call on a connection that it has made.
-func (p *pool) connected(c *Call, conn *listener.Conn) {
-	switch state, is := secure.State(conn); {
-	case is && state.NegotiatedProtocol == "h2", p.o.TLS == nil && p.o.Protocol == HTTP2:
-		panic("HTTP/2")
+func (p *pool) connected(c *Call, conn *listener.Conn) error {
+	p.dialling(c, -1)
+	state, is := secure.State(conn)
+	switch {
+	case is && state.NegotiatedProtocol == "h2", !is && p.o.Protocol == HTTP2:
+		c.use(&stream{x: newHTTP2(p, conn, c.Filter != nil)})
+	case p.o.Protocol == HTTP2:
+		conn.Abort()
+		p.free()
+		return errNotHTTP2
 	default:
+		p.http1 = p.http1 || c.Upgrade == ""
 		c.use(&http1Conn{Conn: conn, pool: p, private: c.Filter != nil})
 	}
+	p.wakeFirst() // others may share it, or need not wait for it
+	return nil
 }
+
+var errNotHTTP2 = errors.New("the server does not speak HTTP/2")
 
 // give keeps a connection that has carried a Call to its end.
 func (p *pool) give(x *http1Conn) {
@@ -231,6 +281,9 @@ func (p *pool) close() {
 		p.drop(x)
 	}
 	p.idle = nil
+	for _, x := range slices.Clone(p.shared) {
+		x.retire()
+	}
 	for _, c := range p.waiting {
 		c.waker.Wake()
 	}

@@ -83,10 +83,20 @@ var (
 	errOnStream = &Error{Code: ProtocolError, Why: "a frame of a connection that names a stream"}              // 9113 6.5 to 6.8
 	errEven     = &Error{Code: ProtocolError, Why: "a stream that only a server could have begun"}             // 9113 5.1.1, 8.4
 	errPush     = &Error{Code: ProtocolError, Why: "PUSH_PROMISE, which nobody has allowed"}                   // 9113 6.6, 8.4
-	errPadding  = &Error{Code: ProtocolError, Why: "padding that is longer than its frame"}                    // 9113 6.1, 6.2
 	errItself   = &Error{Code: ProtocolError, Stream: its, Why: "a stream that depends on itself"}             // 7540 5.3.1
 	errNothing  = &Error{Code: ProtocolError, Stream: its, Why: "WINDOW_UPDATE of nothing"}                    // 9113 6.9
 	errUpdated  = &Error{Code: ProtocolError, Why: "PRIORITY_UPDATE of a stream that a client does not begin"} // 9218 7.1
+)
+
+// The errors of connections that depend on more than a frame.
+var (
+	ErrFlow    = &Error{Code: FlowControlError, Why: "more DATA than the window of the connection has"} // 9113 6.9.1
+	ErrOutflow = &Error{Code: FlowControlError, Why: "a window beyond 2^31-1"}                          // 9113 6.9.1
+	ErrPadding = &Error{Code: ProtocolError, Why: "padding that is longer than its frame"}              // 9113 6.1, 6.2
+
+	errSettings = &Error{Code: ProtocolError, Why: "the first frame is not SETTINGS"}              // 9113 3.4
+	errCutBlock = &Error{Code: ProtocolError, Why: "a field block that another frame has cut"}     // 9113 6.10
+	errNoBlock  = &Error{Code: ProtocolError, Why: "CONTINUATION without a field block before it"} // 9113 6.10
 )
 
 // rules are what a frame of each type may be like (9113 6).
@@ -117,6 +127,20 @@ const (
 	onEither
 	forbidden
 )
+
+// Expected is Check of a frame of a connection. first says that no SETTINGS have come, and block is the stream of a field block
+// that is not complete, or 0: nothing but CONTINUATION may follow (RFC 9113 6.10).
+func (h Header) Expected(first bool, block uint32) *Error {
+	switch {
+	case first && (h.Type != Settings || h.Flags.Has(Ack)):
+		return errSettings
+	case block != 0 && (h.Type != Continuation || h.Stream != block):
+		return errCutBlock
+	case block == 0 && h.Type == Continuation:
+		return errNoBlock
+	}
+	return h.Check()
+}
 
 // Check finds everything that is wrong with a frame from a peer as its header alone tells, whatever came before it. There is no
 // push, so no server begins a stream. A frame of an unknown type can only be too long. After an error of a stream, the payload of the frame is skipped.
@@ -174,7 +198,7 @@ func Payload(h Header, p []byte) ([]byte, *Error) {
 		before = weight
 	}
 	if padding > len(p)-before {
-		return nil, errPadding
+		return nil, ErrPadding
 	}
 	if (before > 0 || h.Type == Priority && len(p) == weight) && stream(p) == h.Stream {
 		return p[before : len(p)-padding], errItself.On(h.Stream)
