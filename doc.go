@@ -26,6 +26,8 @@
 //
 // Protocols:
 //
+//	httpd/client     calls to servers of HTTP/1.1 and HTTP/2
+//	httpd/gateway    requests of HTTP passed on to back ends
 //	httpd/websocket  WebSocket servers and clients; httpd/websocket/coroutine for straight-line code
 //	httpd/files      files over HTTP
 //	httpd/accesslog  a line in a log for each request
@@ -36,6 +38,7 @@
 // State and jobs:
 //
 //	process          actors with bounded, typed mailboxes
+//	topic            publish and subscribe
 //	stage            jobs in stages that survive crashes
 //	stage/store      what a database has to do for package stage
 //	stage/memory     a store in memory; stage/sqlite and stage/postgres are modules of their own
