@@ -54,7 +54,7 @@ const (
 
 var (
 	errEnd       = errors.New("the connection has ended before the answer")
-	errCoded     = errors.New("an answer without content that has a Transfer-Encoding") // RFC 9112 6.1
+	errCoded     = errors.New("an answer with status 1xx or 204 that has a Transfer-Encoding") // RFC 9112 6.1
 	errProtocol  = errors.New("the server has switched to another protocol than the one that was asked for")
 	errStatus    = errors.New("a status code that is not from 100 to 599") // RFC 9110 15
 	errFewerRead = errors.New("client: Discard of more than Peek has lent")
@@ -205,7 +205,7 @@ func (x *http1Conn) head(a *Response) error {
 	r.keeps = f.Persistent && !switches
 	r.chunked, r.byEnd, r.left = f.Chunked, !f.Chunked && f.Length < 0, f.Length
 	if bodiless := syntax.Bodiless(a.status); bodiless || r.mute {
-		if bodiless && f.Chunked {
+		if bodiless && f.Chunked && a.status != 304 {
 			return errCoded
 		}
 		r.chunked, r.byEnd, r.left = false, false, 0

@@ -104,6 +104,8 @@ func (p *Parser) Read(in []byte) (ended bool, err error) {
 		case p.begun:
 			p.Length = p.start
 			return true, nil
+		case p.Response: // empty lines are ignored before a request only (9112 2.2)
+			err = errStatusLine
 		default:
 			if p.Blank++; p.Blank > maxBlank {
 				err = errBlank
