@@ -2,7 +2,7 @@
 # "go test ./..." runs the tier quick as well, without that list.
 
 # All tests. Installs the programs that they need where it may: a C compiler, curl, openssl, PostgreSQL,
-# PgBouncer, strace, wrk, ssh, Chromium, HAProxy.
+# PgBouncer, strace, wrk, ssh, Chromium, HAProxy, nginx.
 test:
 	go run ./internal/testing/tier/run full
 

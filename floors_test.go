@@ -51,6 +51,7 @@ const floors = `
 	internal/testing/tier/run   internal/testing/pgserver internal/testing/tier bufio encoding/json os os/exec path/filepath regexp runtime time
 	internal/testing/smuggling
 	e2e
+	e2e/gateway
 	internal/testing/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go

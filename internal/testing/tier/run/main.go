@@ -187,7 +187,7 @@ func packages() (all []pkg) {
 }
 
 // slow are the packages that take longest, with the race detector.
-var slow = []string{"e2e", "stage/postgres", "stage/sqlite", "process", "e2e/libraries", "e2e/browser", "stage/memory"}
+var slow = []string{"e2e", "e2e/gateway", "stage/postgres", "stage/sqlite", "process", "e2e/libraries", "e2e/browser", "stage/memory"}
 
 func place(p pkg) int {
 	if i := slices.Index(slow, p.short()); i >= 0 {
