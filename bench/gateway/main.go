@@ -1,5 +1,5 @@
-// Command gateway measures proxies of HTTP: nginx, HAProxy and httputil.ReverseProxy, in interleaved pairs, with a second
-// nginx as the control. See ../README.md.
+// Command gateway measures proxies of HTTP: Daimon's examples/gateway, nginx, HAProxy and httputil.ReverseProxy, in interleaved
+// pairs, with a second nginx as the control. See ../README.md.
 package main
 
 import (

@@ -58,7 +58,20 @@ func names() (all []string) {
 }
 
 // columns are the servers, those that are compared near each other.
-var columns = []string{"nginx", "control", "haproxy", "net/http"}
+var columns = []string{"daimon", "nginx", "control", "haproxy", "net/http"}
+
+// configuration is daimon's. By default it has 1,024 connections, and keeps 64.
+const configuration = `
+[[routes]]
+group = "origin"
+[[groups]]
+name = "origin"
+[[groups.backends]]
+address = "%s"
+max_conns = 100000
+max_idle = 1000
+timeouts = { idle = "10m" }
+`
 
 //go:embed haproxy.sh
 var haproxy []byte
@@ -67,7 +80,7 @@ var haproxy []byte
 func (m *measurement) servers(r row, origin string) (all []*server.Process, err error) {
 	for name := range strings.SplitSeq(m.Servers, ",") {
 		s := &server.Process{Name: name, Reactors: r.reactors, Flags: []string{"-origin", origin}}
-		switch err := m.compile(s); {
+		switch err := m.compile(s, origin); {
 		case (err == nginx.ErrMissing || errors.Is(err, fs.ErrNotExist)) && !m.Limits:
 			fmt.Fprintf(m.out, "%s is left out: %v\n", name, err)
 		case err != nil:
@@ -79,8 +92,15 @@ func (m *measurement) servers(r row, origin string) (all []*server.Process, err 
 	return all, nil
 }
 
-func (m *measurement) compile(s *server.Process) (err error) {
+func (m *measurement) compile(s *server.Process, origin string) (err error) {
 	switch s.Name {
+	case "daimon":
+		file := filepath.Join(m.build.To, "gateway.toml")
+		if err := os.WriteFile(file, fmt.Appendf(nil, configuration, origin), 0o600); err != nil {
+			return err
+		}
+		s.Flags = []string{"-config", file}
+		s.Program, err = m.build.Daimon("examples/gateway")
 	case "nginx", "control":
 		err = nginx.Prepare(m.build, s, "")
 		s.Flags = append(s.Flags, "-prefix", filepath.Join(m.build.To, s.Name))
