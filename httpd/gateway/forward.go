@@ -45,8 +45,8 @@ const (
 	mostKept  = 16 << 10 // bytes of content
 )
 
-// mostPassed bounds the bytes of content that a turn passes on in a direction. So others have their turns, and the bytes of the next turn
-// are lent in the same memory.
+// mostPassed bounds the bytes of content that a turn passes on in a direction. So others have their turns, and the bytes of the
+// next turn are lent in the same memory.
 const mostPassed = 64 << 10
 
 // Act goes on with the request and with the answer.
