@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"bytes"
 	"iter"
 	"net"
 	"time"
@@ -19,6 +18,7 @@ type Request struct {
 	Body Body
 
 	head   *syntax.Head // whose text is lent by the connection, or kept
+	memory []byte       // for a text that is kept
 	values route.Values
 	asked
 }
@@ -42,6 +42,9 @@ const (
 func (r *Request) reset() {
 	r.Body, r.asked = Body{x: r.Body.x}, asked{}
 	r.values.Reset()
+	if cap(r.memory) > gathered {
+		r.memory = nil
+	}
 }
 
 // Method returns the method, such as "GET", lent until the turn ends. It is case-sensitive (RFC 9110 9.1).
@@ -146,5 +149,6 @@ func (r *Request) Scheduler() *act.Scheduler { return r.Conn().Scheduler() }
 // keep copies the head, which the connection has lent for this turn.
 func (r *Request) keep() {
 	r.kept = true
-	r.head.Text = bytes.Clone(r.head.Text)
+	r.memory = append(r.memory[:0], r.head.Text...)
+	r.head.Text = r.memory
 }

@@ -146,6 +146,12 @@ func copyFields(w *httpd.Response, a *client.Response) {
 	}
 }
 
+func copyTrailers(w *httpd.Response, a *client.Response) {
+	for name, value := range a.Trailers() {
+		w.AddTrailer(syntax.String(name), syntax.String(value))
+	}
+}
+
 // trailers returns the trailers of a request, as client.Call.End wants them.
 func trailers(r *httpd.Request) (all []string) {
 	for name, value := range r.Body.Trailers() {

@@ -24,19 +24,20 @@ import (
 // In each turn it goes on in both directions, as far as there is room. A request that a back end has not answered is passed to another
 // one, if it may be: see again.
 type forward struct {
-	w      *httpd.Response
-	r      *httpd.Request
-	route  *route
-	back   *backend // nil: none is chosen
-	tried  []*backend
-	call   client.Call
-	answer *client.Response // nil: its head has not come
-	kept   []byte           // the content of a request that may be repeated
-	text   []byte           // method, target and host of the call
-	begun  time.Duration    // when the back end was chosen
-	sent   bool             // all of the content was given to the call
-	loose  bool             // some of it is gone, so the request cannot be repeated
-	far    *listener.Conn   // after 101, until the client's connection is joined to it
+	w       *httpd.Response
+	r       *httpd.Request
+	route   *route
+	back    *backend // nil: none is chosen
+	tried   []*backend
+	call    client.Call
+	answer  *client.Response       // nil: its head has not come
+	kept    []byte                 // the content of a request that may be repeated
+	informs func(*client.Response) // inform
+	text    []byte                 // method, target and host of the call
+	begun   time.Duration          // when the back end was chosen
+	sent    bool                   // all of the content was given to the call
+	loose   bool                   // some of it is gone, so the request cannot be repeated
+	far     *listener.Conn         // after 101, until the client's connection is joined to it
 }
 
 // The bounds of a request that may be repeated.
@@ -125,7 +126,7 @@ func (f *forward) use(back *backend) {
 		c.Length, f.sent = n, n == 0
 	}
 	c.Expect = !f.sent && f.r.Header("Expect") != nil
-	c.Inform = f.inform
+	c.Inform = f.informs
 	if f.back.proxy > 0 {
 		c.Filter = proxyproto.Client(proxyproto.Header{Version: f.back.proxy, Source: f.r.RemoteAddr(), Destination: f.r.Conn().LocalAddr()})
 	}
@@ -213,13 +214,14 @@ func (f *forward) pass(t *act.Task) act.Directive {
 		f.text = nil
 	}
 	switch {
-	case blocked && up != nil:
-		return f.wait(t, act.Wait, err, up)
 	case blocked:
-		return f.wait(t, act.Wait, err)
+		if d := f.wait(t, act.Wait, err); up == nil || d != act.Wait {
+			return d
+		}
+		return f.wait(t, act.Wait, up)
 	case err == io.EOF:
-		for name, value := range f.answer.Trailers() {
-			f.w.AddTrailer(syntax.String(name), syntax.String(value))
+		if f.answer.Length() < 0 {
+			copyTrailers(f.w, f.answer)
 		}
 		f.end(f.outcome())
 		return act.Done
@@ -228,14 +230,12 @@ func (f *forward) pass(t *act.Task) act.Directive {
 }
 
 // wait has the task woken by what is blocked. Any other error is one of the client.
-func (f *forward) wait(t *act.Task, d act.Directive, errs ...error) act.Directive {
-	for _, err := range errs {
-		blocked, is := err.(act.Blocked)
-		if !is {
-			return t.Fail(err)
-		}
-		blocked.Arm(t)
+func (f *forward) wait(t *act.Task, d act.Directive, err error) act.Directive {
+	blocked, is := err.(act.Blocked)
+	if !is {
+		return t.Fail(err)
 	}
+	blocked.Arm(t)
 	return d
 }
 
@@ -324,7 +324,7 @@ func (f *forward) Close() error {
 	if pool := pools.Get(f.r.Scheduler()); len(pool.free) < mostUnused && f.kept == nil {
 		f.call.Reset()
 		clear(f.tried)
-		*f = forward{call: f.call, tried: f.tried[:0], text: f.text[:0]}
+		*f = forward{call: f.call, tried: f.tried[:0], text: f.text[:0], informs: f.informs}
 		pool.free = append(pool.free, f)
 	}
 	return nil

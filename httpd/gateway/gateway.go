@@ -84,6 +84,7 @@ func (g *Gateway) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		f, pool.free = pool.free[n-1], pool.free[:n-1]
 	} else {
 		f = &forward{}
+		f.informs = f.inform // once, since it takes memory
 	}
 	f.w, f.r, f.route = w, r, route
 	return f
