@@ -12,10 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"slices"
@@ -32,7 +32,7 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/client"
-	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/httpd/gateway"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/secure"
@@ -192,13 +192,22 @@ var add = httpd.WithBody(64<<10, func(w *httpd.Response, _ *httpd.Request, body 
 	return nil
 })
 
-// forward returns a Handler that passes requests on to another server, by the reverse proxy of net/http.
-func forward(target *url.URL) httpd.Handler {
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.SetXForwarded()
-	}}
-	return (&nethttp.Adapter{Handler: proxy}).Serve
+// forward returns a Gateway that passes requests on to servers in turn, and leaves out one that does not answer /healthz.
+func forward(addresses ...string) (*gateway.Gateway, error) {
+	site := gateway.Group{Name: "site", Health: gateway.Health{Path: "/healthz"}}
+	for _, address := range addresses {
+		site.Backends = append(site.Backends, gateway.Backend{Address: address})
+	}
+	table, err := gateway.NewTable(gateway.Config{
+		Groups: []gateway.Group{site},
+		Routes: []gateway.Route{{Group: "site"}}, // any host, any path
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway.Gateway{}
+	g.Swap(table)
+	return g, nil
 }
 
 // knock returns a filter: a connection is refused unless its first line is the word.
@@ -395,6 +404,17 @@ func Example_probes() {
 	)
 }
 
+func Example_gateway() {
+	g, err := forward("127.0.0.1:8081", "127.0.0.1:8082")
+	if err != nil {
+		log.Fatal(err)
+	}
+	web := &httpd.Server{Handler: g.Serve}
+	server := program.Server{Addr: "127.0.0.1:8080"}
+	server.Parse()
+	server.Run(g, server.Listen(server.Addr, web.Serve))
+}
+
 func Example_middleware() {
 	site := &httpd.Mux{}
 	site.Handle("POST /add", bearer("secret", add))    // around one route
@@ -578,9 +598,9 @@ func TestRecipesOfTheCookbook(t *testing.T) {
 	site.Handle("GET /users/{id}", within(time.Minute, nameOf(db)))
 	web := &httpd.Server{Handler: site.Serve, OnResponse: logs(zap.New(core))}
 	at := "http://" + serving(t, web.Serve)
-	target, err := url.Parse(at)
+	g, err := forward(strings.TrimPrefix(at, "http://"))
 	require.NoError(t, err)
-	front := "http://" + serving(t, (&httpd.Server{Handler: forward(target)}).Serve)
+	front := "http://" + serving(t, (&httpd.Server{Handler: g.Serve}).Serve)
 	shop := &client.Origin{Address: serving(t, (&httpd.Server{Handler: shelf}).Serve)}
 	asking := &httpd.Mux{}
 	asking.Handle("GET /coroutine/{id}", priceOf(shop))
