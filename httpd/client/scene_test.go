@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ type scene struct {
 	*testing.T
 	w     *sim.World
 	calls *sim.Server
-	asked []string // the first lines of all requests, in the order in which they came
+	asked []string // all requests in the order in which they came: the number of the connection, the method and the target
 	conns int      // that were accepted
 	open  int      // of these
 }
@@ -49,7 +50,7 @@ func (p *peer) ask() (line string) {
 		text = strings.TrimRight(text, "\r\n")
 		if p.head += text + "\n"; line == "" {
 			line = strings.TrimSuffix(text, " HTTP/1.1")
-			p.asked = append(p.asked, line)
+			p.asked = append(p.asked, fmt.Sprint(p.n, " ", line))
 			_, p.path, _ = strings.Cut(line, " ")
 		}
 		if text == "" {
