@@ -54,13 +54,13 @@ func (g *Gateway) Swap(t *Table) {
 
 // watch begins to check the back ends that are new.
 func (t *Table) watch(s *act.Scheduler) {
-	t.each(func(_ *group, b *backend) {
+	for _, b := range t.backends {
 		b.state.log.Store(s.Logger())
 		if b.Path != "" && !b.checked {
 			b.checked = true
 			s.Attach(&checker{b: b})
 		}
-	})
+	}
 }
 
 // unused has the forwards of a scheduler that are in no use.

@@ -22,14 +22,14 @@ type group struct {
 	kind, key string // of Group.Key: what is hashed, and its name
 	failures  []int
 	maxOut    int
-	turn      atomic.Int64 // the place of the latest choice
+	turn      *atomic.Int64 // the place of the latest choice
 	budget    budget
 }
 
 var standardFailures = []int{502, 503, 504}
 
 func newGroup(c *Group) *group {
-	g := &group{name: c.Name, policy: c.Policy, failures: c.Failures, maxOut: cmp.Or(c.MaxOut, 50)}
+	g := &group{name: c.Name, policy: c.Policy, failures: c.Failures, maxOut: cmp.Or(c.MaxOut, 50), turn: &atomic.Int64{}}
 	if g.failures == nil {
 		g.failures = standardFailures
 	}
@@ -60,9 +60,12 @@ func (g *group) pick(r *httpd.Request, tried []*backend) *backend {
 // stride is how far a choice moves a back end of weight 1 in the order of turns. A back end of weight 2 moves half as far.
 const stride = 1 << 20
 
-// choose returns the best back end. In the order of turns each back end has a place, and the one with the first place is next. One that
-// was left out meanwhile begins at the present turn, so it does not get what it has missed.
+// choose returns the best back end. In the order of turns each back end has a place, and the one with the first place is next. It is never
+// more than half a step behind the present turn, so one that was left out for a while does not get what it has missed.
 func (g *group) choose(now time.Duration, key uint64, keyed bool, tried []*backend) *backend {
+	if len(g.backends) == 1 && len(tried) == 0 {
+		return g.backends[0]
+	}
 	out := 0
 	for _, b := range g.backends {
 		if b.state.out(now) {
@@ -72,7 +75,7 @@ func (g *group) choose(now time.Duration, key uint64, keyed bool, tried []*backe
 	all := out*100 > g.maxOut*len(g.backends)
 	for {
 		var best *backend
-		var was, step int64
+		var was, place, step int64
 		least, first := math.Inf(1), int64(math.MaxInt64)
 		turn := g.turn.Load()
 		for _, b := range g.backends {
@@ -80,17 +83,18 @@ func (g *group) choose(now time.Duration, key uint64, keyed bool, tried []*backe
 				continue
 			}
 			weight := float64(b.Weight) * b.state.share(now, b.Health.Return)
-			place, width := b.place.Load(), int64(stride/weight)
-			cost, middle := g.cost(b, weight, key, keyed), max(place, turn)+width/2
+			stored, width := b.place.Load(), int64(stride/weight)
+			begin := max(stored, turn-width/2)
+			cost, middle := g.cost(b, weight, key, keyed), begin+width/2
 			if cost < least || cost == least && middle < first {
-				best, was, step, least, first = b, place, width, cost, middle
+				best, was, place, step, least, first = b, stored, begin, width, cost, middle
 			}
 		}
 		switch {
 		case best == nil:
 			return nil
-		case best.place.CompareAndSwap(was, max(was, turn)+step):
-			g.turn.Store(max(was, turn)) // another scheduler may have stored a later one: that costs nobody more than a turn
+		case best.place.CompareAndSwap(was, place+step):
+			g.turn.Store(max(place, turn)) // another scheduler may have stored a later one: that costs nobody more than a turn
 			return best
 		}
 	}

@@ -94,19 +94,19 @@ func (l *list) List(again bool, visit func(row any) bool) (more bool) {
 
 // list appends the rows of routes and back ends.
 func (t *Table) list(now time.Duration, to []any) []any {
-	for r := range t.all() {
-		to = append(to, &facts.Route{Name: r.name, Group: r.group.name, Active: uint64(max(0, r.active.Load())), Requests: r.requests.Load(),
+	for _, r := range t.routes {
+		to = append(to, &facts.Route{Name: r.name, Group: r.group.name, Active: uint64(r.active.Load()), Requests: r.requests.Load(),
 			Failed: r.failed.Load(), Retries: r.retries.Load()})
 	}
-	t.each(func(g *group, b *backend) {
+	for _, b := range t.backends {
 		state := "in use"
 		if b.state.out(now) {
 			state = "left out"
 		} else if b.state.share(now, b.Return) < 1 {
 			state = "coming back"
 		}
-		to = append(to, &facts.Backend{Name: g.name + " " + b.Address, State: state, Active: uint64(max(0, b.active.Load())), Requests: b.requests.Load(),
-			Failed: b.failed.Load(), Outs: b.outs.Load(), Took: time.Duration(b.took.Load())})
-	})
+		to = append(to, &facts.Backend{Name: b.group + " " + b.Address, State: state, Active: uint64(b.active.Load()),
+			Requests: b.requests.Load(), Failed: b.failed.Load(), Outs: b.outs.Load(), Took: time.Duration(b.took.Load())})
+	}
 	return to
 }

@@ -15,9 +15,11 @@ import (
 
 // Table has routes, groups and back ends. It is constant; a [Gateway] swaps one for another.
 type Table struct {
-	config Config
-	groups []*group
-	routes map[string][]*route // by host, in lower case: "example.com", ".example.com" for *.example.com, ""; the longest path first
+	config   Config
+	routes   []*route
+	backends []*backend // of all groups; each has its part of the array
+	groups   map[string]*group
+	byHost   map[string][]*route // in lower case: "example.com", ".example.com" for *.example.com, ""; the longest path first
 	// uses counts the requests that are under way with the Table, and the Gateway while it is in force. At 0 it is over.
 	uses atomic.Int64
 }
@@ -38,19 +40,24 @@ func NewTable(c Config) (*Table, error) {
 		return nil, err
 	}
 	c.Name = cmp.Or(c.Name, "daimon")
-	t := &Table{config: c, routes: map[string][]*route{}}
+	t := &Table{config: c, groups: map[string]*group{}, byHost: map[string][]*route{}}
 	t.uses.Store(1)
-	byName := map[string]*group{}
 	for i := range c.Groups {
 		g := newGroup(&c.Groups[i])
-		t.groups, byName[g.name] = append(t.groups, g), g
+		t.groups[g.name], t.backends = g, append(t.backends, g.backends...)
 	}
-	for _, r := range c.Routes {
-		host := strings.ToLower(strings.TrimPrefix(r.Host, "*"))
-		path := strings.TrimSuffix(r.Path, "/")
-		t.routes[host] = append(t.routes[host], &route{table: t, path: path, name: r.Host + path + "/", group: byName[r.Group], routeCounts: &routeCounts{}})
+	at := 0
+	for i := range c.Groups { // a group has its part of them
+		g := t.groups[c.Groups[i].Name]
+		at, g.backends = at+len(g.backends), t.backends[at:at+len(g.backends)]
 	}
-	for _, all := range t.routes {
+	for _, x := range c.Routes {
+		path := strings.TrimSuffix(x.Path, "/")
+		r := &route{table: t, path: path, name: x.Host + path + "/", group: t.groups[x.Group], routeCounts: &routeCounts{}}
+		host := strings.ToLower(strings.TrimPrefix(x.Host, "*"))
+		t.routes, t.byHost[host] = append(t.routes, r), append(t.byHost[host], r)
+	}
+	for _, all := range t.byHost {
 		slices.SortFunc(all, func(a, b *route) int { return len(b.path) - len(a.path) })
 	}
 	return t, nil
@@ -86,20 +93,23 @@ func (t *Table) route(host, path []byte) *route {
 		return nil
 	}
 	host = syntax.WithoutPort(host)
-	if bytes.ContainsFunc(host, func(c rune) bool { return 'A' <= c && c <= 'Z' }) {
-		host = bytes.ToLower(host)
+	for _, c := range host {
+		if 'A' <= c && c <= 'Z' {
+			host = bytes.ToLower(host)
+			break
+		}
 	}
-	if r := under(t.routes[string(host)], path); r != nil || len(host) == 0 {
+	if r := under(t.byHost[string(host)], path); r != nil || len(host) == 0 {
 		return r
 	}
 	for i, c := range host {
 		if c == '.' && i > 0 {
-			if r := under(t.routes[string(host[i:])], path); r != nil {
+			if r := under(t.byHost[string(host[i:])], path); r != nil {
 				return r
 			}
 		}
 	}
-	return under(t.routes[""], path)
+	return under(t.byHost[""], path)
 }
 
 // under returns the first route whose path is that of whole segments at the beginning of path.
@@ -143,57 +153,41 @@ type identity struct {
 func (t *Table) adopt(old *Table) {
 	known, counts := map[identity]*backend{}, map[string]*routeCounts{}
 	if old != nil {
-		old.each(func(g *group, b *backend) { known[b.identity] = b })
-		for r := range old.all() {
+		for _, b := range old.backends {
+			known[b.identity] = b
+		}
+		for _, r := range old.routes {
 			counts[r.name] = r.routeCounts
 		}
-	}
-	for _, g := range t.groups {
-		for i, b := range g.backends {
-			if same := known[b.identity]; same != nil {
-				g.backends[i] = same
+		for name, g := range t.groups {
+			if same := old.groups[name]; same != nil {
+				g.turn = same.turn
 			}
-			g.backends[i].tables.Add(1)
 		}
 	}
-	for r := range t.all() {
+	for i, b := range t.backends {
+		if same := known[b.identity]; same != nil {
+			t.backends[i] = same
+		}
+		t.backends[i].tables.Add(1)
+	}
+	for _, r := range t.routes {
 		if same := counts[r.name]; same != nil {
 			r.routeCounts = same
 		}
 	}
 }
 
-// each calls visit for all back ends.
-func (t *Table) each(visit func(*group, *backend)) {
-	for _, g := range t.groups {
-		for _, b := range g.backends {
-			visit(g, b)
-		}
-	}
-}
-
-// all has all routes.
-func (t *Table) all() func(yield func(*route) bool) {
-	return func(yield func(*route) bool) {
-		for _, all := range t.routes {
-			for _, r := range all {
-				if !yield(r) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // release ends a use. After the last one the back ends that no other Table has are closed.
 func (t *Table) release() {
-	if t.uses.Add(-1) == 0 {
-		t.each(func(_ *group, b *backend) {
-			if b.tables.Add(-1) == 0 {
-				b.origin.Close()
-				b.probe.Close()
-			}
-		})
+	if t.uses.Add(-1) > 0 {
+		return
+	}
+	for _, b := range t.backends {
+		if b.tables.Add(-1) == 0 {
+			b.origin.Close()
+			b.probe.Close()
+		}
 	}
 }
 
