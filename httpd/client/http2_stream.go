@@ -76,7 +76,8 @@ func (s *stream) sendHead(block []byte, end bool) {
 // sends reports whether this side has not ended.
 func (s *stream) sends() bool { return s.state == http2.Open || s.state == http2.HalfRemote }
 
-// write adds DATA to out, and END_STREAM with the last byte of a known length. A stream that has filled out waits until the others have had their turns.
+// write adds DATA to out, and END_STREAM with the last byte of a known length. A stream that has filled out waits
+// until the others have had their turns.
 func (s *stream) write(p []byte) (n int, err error) {
 	x := s.x
 	for {
