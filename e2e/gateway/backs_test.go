@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,35 +33,38 @@ func content(number, n int) string {
 // The sizes of contents, in bytes. A small one leaves its server in one piece with the head.
 const small, large = 500, 300_000
 
-func sum(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
-
 // A backEnd answers /small/N and /large/N with the content of this number, and /sum/N with the sum of what it gets. It notes what it
 // has begun that must not be begun twice.
 type backEnd struct{ notes *os.File }
 
 func (b backEnd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	kind, number, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	n, _ := strconv.Atoi(number)
-	b.note(r.Method, number)
-	switch kind {
-	case "small":
-		_, _ = io.WriteString(w, content(n, small))
-	case "large":
-		_, _ = io.WriteString(w, content(n, large))
-	default:
-		all, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler) // it is not taken for whole
-		}
-		_, _ = io.WriteString(w, sum(string(all)))
+	target, n := b.note(r.Method, r.URL.Path)
+	all, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // it is not taken for whole
 	}
+	_, _ = io.WriteString(w, wanted(kind{r.Method, target, 0}, n, string(all)))
 }
 
-// note appends a line to a file of all back ends.
-func (b backEnd) note(method, number string) {
+// note divides a target, and notes a POST in the file of all back ends.
+func (b backEnd) note(method, path string) (target string, n int) {
+	target = path[:strings.LastIndex(path, "/")+1]
+	n, _ = strconv.Atoi(path[len(target):])
 	if method == "POST" {
-		_, _ = b.notes.WriteString(number + "\n")
+		_, _ = fmt.Fprintln(b.notes, n)
 	}
+	return target, n
+}
+
+// wanted is what a back end answers.
+func wanted(k kind, n int, says string) string {
+	switch k.target {
+	case "/small/":
+		return content(n, small)
+	case "/large/":
+		return content(n, large)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(says)))
 }
 
 // The environment of a back end that is a process: where it listens, and the file of notes.
@@ -114,61 +117,51 @@ func healthy(t *testing.T, b backEnd) (at string, end func()) {
 	return l.Addr().String(), end
 }
 
-// faults are what a server does wrong with a request whose head it has: it sends the text, and then closes the connection ("!"),
-// resets it ("~") or says nothing until the gateway goes ("?"). LARGE is half of a large answer, and 413 an answer before the content
-// has come.
+// faults are what a server does wrong: it sends the text, slowly, and then goes on ("+"), closes the connection ("!"), resets it ("~"),
+// closes one direction ("|"), or says nothing until the gateway goes ("?"). GOOD is the right answer, HALF the half of a large one, and
+// 413 an answer before the content has come.
 var faults = []string{
-	"!", "~", "HTTP/1.1 200 OK\nContent-Le!", "HTTP/1.1 200 OK\nContent-Le~", "HTTP/1.1 103 Early Hints\n\n~", "LARGE!", "LARGE~", "good", "slow", "half",
+	"!", "~", "HTTP/1.1 200 OK\nContent-Le!", "HTTP/1.1 200 OK\nContent-Le~", "HTTP/1.1 103 Early Hints\n\n~", "HALF!", "HALF~", "GOOD+", "GOOD|",
 	"HTTP/1.1 200 OK\nContent-Length: x\n\n!", "413~",
 }
 
-// A faulty back end does one thing wrong after the other.
+// A faulty back end does one of its faults after the other.
 type faulty struct {
 	backEnd
 	faults []string
 	n      atomic.Int64
 }
 
-// serve answers the requests of a connection.
+// serve answers a request.
 func (f *faulty) serve(c net.Conn, in *bufio.Reader) (more bool) {
-	m, err := readHead(in)
+	m, err := readRequest(in)
 	if err != nil {
 		return false
 	}
-	parts := strings.Split(m.line, " ") // method, target, version
-	kind, number, _ := strings.Cut(parts[1][1:], "/")
-	n, _ := strconv.Atoi(number)
-	f.note(parts[0], number)
+	line := strings.Fields(m.line)
+	target, n := f.note(line[0], line[1])
 	text := f.faults[f.n.Add(1)%int64(len(f.faults))]
-	if strings.HasPrefix(text, "413") && parts[0] != "POST" || strings.HasPrefix(text, "LARGE") && kind != "large" {
+	if strings.HasPrefix(text, "413") && line[0] != "POST" || strings.HasPrefix(text, "HALF") && target != "/large/" {
 		text = "~"
 	}
-	if !strings.HasPrefix(text, "413") { // that comes before the content
-		m.readBody(in, "")
+	if !strings.HasPrefix(text, "413") {
+		m.read()
 	}
-	whole := map[string]string{"small": content(n, small), "large": content(n, large)}[kind]
-	whole = cmp.Or(whole, sum(m.body))
-	good := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(whole), whole)
-	switch text {
-	case "good", "slow", "half":
-		step := map[string]int{"slow": 1 + len(good)/100}[text]
-		for rest := good; rest != "" && err == nil; {
-			k := min(cmp.Or(step, len(rest)), len(rest))
-			_, err = io.WriteString(c, rest[:k])
-			rest = rest[k:]
-		}
-		if text == "half" {
-			_ = c.(*net.TCPConn).CloseWrite()
-			_, _ = io.Copy(io.Discard, in)
-		}
-		return text != "half" && !m.cut
+	good := wanted(kind{target: target}, n, m.body)
+	good = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(good), good)
+	says := strings.NewReplacer("GOOD", good, "HALF", good[:len(good)/2], "413", "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n",
+		"\n", "\r\n").Replace(text[:len(text)-1])
+	for part := range slices.Chunk([]byte(says), 1+len(says)/50) {
+		_, _ = c.Write(part)
 	}
-	end := text[len(text)-1]
-	_, _ = io.WriteString(c, strings.NewReplacer("LARGE", good[:len(good)/2], "413", "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n").
-		Replace(raw(text[:len(text)-1])))
-	switch end {
+	switch text[len(text)-1] {
+	case '+':
+		return !m.cut
 	case '~':
 		_ = c.(*net.TCPConn).SetLinger(0)
+	case '|':
+		_ = c.(*net.TCPConn).CloseWrite()
+		fallthrough
 	case '?':
 		_, _ = io.Copy(io.Discard, in)
 	}

@@ -1,8 +1,11 @@
 package gateway
 
 import (
-	"cmp"
+	"fmt"
+	"io"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,26 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A row is a request, and what is done with it.
-type row struct {
-	name string
-	says string // of the client; after "…" it goes on when it has been answered 1xx
-	// answer is what the origin says, ok if it is empty; "^" before it: as soon as it has the head; "!" behind it: and then
-	// closes the connection. After "…" it goes on when the client has the head of the answer.
-	answer string
-	// differs are the lines that the gateway alone has (+) and that it alone has not (-), joined by "; ", and why.
-	differs, why string
-	asks         string // the methods, if there are several requests
-}
-
-func (r *row) methods() string {
-	first, _, _ := strings.Cut(r.says, " ")
-	return cmp.Or(r.asks, strings.TrimLeft(first, "\n"))
-}
-
-func (r *row) answers() string { return cmp.Or(r.answer, ok+"Content-Length: 2\n\nok") }
-
-// What arrives through the gateway, at the origin and at the client, is what arrives through nginx or HAProxy: each line of it
+// What arrives through the gateway, at the origin and at the client, is what arrives through nginx 1.22 or HAProxy 2.6: each line of it
 // through one of them, and each line that arrives through both. Lines that differ are in the tables.
 func TestGatewayAmongProxies(t *testing.T) {
 	outside(t)
@@ -38,19 +22,17 @@ func TestGatewayAmongProxies(t *testing.T) {
 		proxies = append(proxies, start(t, newOrigin(t)))
 	}
 	for section, rows := range sections {
-		t.Run(section, func(t *testing.T) {
-			for _, r := range rows {
-				t.Run(r.name, func(t *testing.T) {
-					var got [3][]string
-					for i, p := range proxies {
-						got[i] = p.passes(t, r)
-					}
-					require.Equal(t, r.differs, differences(got[0], got[1], got[2]), "the gateway, nginx and HAProxy:\n%s\n\n%s\n\n%s",
-						strings.Join(got[0], "\n"), strings.Join(got[1], "\n"), strings.Join(got[2], "\n"))
-					require.Equal(t, r.differs == "", r.why == "")
-				})
-			}
-		})
+		for _, r := range rows {
+			t.Run(section, func(t *testing.T) {
+				var got [3][]string
+				for i, p := range proxies {
+					got[i] = p.passes(t, r)
+				}
+				require.Equal(t, r.differs, differences(got[0], got[1], got[2]), "%.300q, answered by %.300q: the gateway, nginx and HAProxy:\n%s\n\n%s\n\n%s",
+					r.says, r.answer, strings.Join(got[0], "\n"), strings.Join(got[1], "\n"), strings.Join(got[2], "\n"))
+				require.Equal(t, r.differs == "", r.why == "")
+			})
+		}
 	}
 }
 
@@ -68,4 +50,77 @@ func differences(a, b, c []string) string {
 		}
 	}
 	return strings.Join(slices.Sorted(maps.Keys(all)), "; ")
+}
+
+// passes sends a row through, and returns what arrives at the client (<) and at the origin (>), in lines.
+func (p *proxy) passes(t *testing.T, r row) (lines []string) {
+	p.begin(r.answer)
+	lines = p.says(t, r)
+	for i, m := range p.finish(t) {
+		lines = append(lines, m.marked("> ", i)...)
+	}
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], p.origin.at, "ORIGIN")
+	}
+	return lines
+}
+
+// requests finds the methods of requests.
+var requests = regexp.MustCompile(`(?m)^(\S+) .* HTTP/`)
+
+// says sends the text of a row, and then a further request if there can be one. It returns what comes back, in lines.
+func (p *proxy) says(t *testing.T, r row) (lines []string) {
+	k := p.dial(t)
+	defer k.Close()
+	parts := strings.Split(raw(r.says), "…")
+	say := func() {
+		if len(parts) > 0 {
+			_, _ = io.WriteString(k, parts[0]) // if the proxy has enough of it, the answer says so
+			parts = parts[1:]
+		}
+	}
+	answer := func(i int, method string) (m *message) {
+		m, err := k.answer(method, func(m *message) {
+			lines = append(lines, m.marked("< ", i)...)
+			say()
+		})
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "%s says nothing more after %q", p.name, lines)
+		return m
+	}
+	say()
+	for i, found := range requests.FindAllStringSubmatch(r.says, -1) {
+		m := answer(i, found[1])
+		if m == nil {
+			return append(lines, "< no answer")
+		}
+		if strings.Contains(r.answer, "…") {
+			p.heard <- struct{}{}
+		}
+		if m.read(); m.header.Get("X-Origin") == "" && m.status >= 400 {
+			m = &message{line: m.line, trailer: m.trailer} // the proxy's own page
+		}
+		lines = append(lines, m.marked("< ", i)...)
+	}
+	if strings.HasPrefix(r.answer, "^") {
+		return lines // what it says next would be content
+	}
+	_, _ = io.WriteString(k, raw("GET /probe HTTP/1.1\nHost: a\n\n"))
+	switch m := answer(0, "GET"); {
+	case m == nil:
+		return append(lines, "< closed")
+	case m.header.Get("X-Probed") == "":
+		return append(lines, "< not asked for: "+m.line)
+	}
+	return append(lines, "< kept")
+}
+
+// marked returns what message i of one side means, in lines.
+func (m *message) marked(side string, i int) (lines []string) {
+	if i > 0 {
+		side = fmt.Sprint(i+1, side)
+	}
+	for _, line := range append([]string{m.line}, m.said()...) {
+		lines = append(lines, side+line)
+	}
+	return lines
 }

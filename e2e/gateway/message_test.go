@@ -4,120 +4,61 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
+	"net"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 )
 
-// A message is a request or a response of HTTP/1, as it has arrived.
+// A message is a request or a response of HTTP/1. Its content is read after its head.
 type message struct {
-	line             string
-	fields, trailers []string // "name: value", with names in lower case
-	framing          string   // how the end of the content is known: "", "length", "chunked" or "the end"
-	body             string
-	cut              bool // the connection has ended before the message
+	line    string // of a request: all of it; of a response: its status
+	status  int
+	header  http.Header
+	trailer *http.Header // with values after the content
+	content io.Reader
+	body    string
+	cut     bool // the connection has ended before the message
+	last    bool // of the connection
 }
 
-// raw has the bytes of a text in which an end of line is CRLF; ␊ is a bare LF, and ␍ a bare CR.
-func raw(text string) string {
-	return strings.NewReplacer("\n", "\r\n", "␊", "\n", "␍", "\r").Replace(text)
+func readRequest(in *bufio.Reader) (*message, error) {
+	r, err := http.ReadRequest(in)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Host", r.Host)
+	m := &message{line: r.Method + " " + r.RequestURI + " " + r.Proto, header: r.Header, trailer: &r.Trailer, content: r.Body}
+	m.framed(r.TransferEncoding, r.ContentLength)
+	return m, nil
 }
 
-// readHead reads a start line and fields.
-func readHead(in *bufio.Reader) (m message, err error) {
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return m, fmt.Errorf("%q: %w", line, err)
-		}
-		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-		switch {
-		case m.line == "":
-			m.line = line // an empty one is skipped
-		case line == "":
-			return m, nil
-		default:
-			m.fields = append(m.fields, field(line))
-		}
+// readResponse reads the head of an answer to a request with this method.
+func readResponse(in *bufio.Reader, method string) (*message, error) {
+	r, err := http.ReadResponse(in, &http.Request{Method: method})
+	if err != nil {
+		return nil, err
+	}
+	m := &message{line: fmt.Sprint(r.StatusCode), status: r.StatusCode, header: r.Header, trailer: &r.Trailer, content: r.Body, last: r.Close}
+	m.framed(r.TransferEncoding, r.ContentLength)
+	return m, nil
+}
+
+// framed notes how the end of the content is known, if that is not by Content-Length.
+func (m *message) framed(coding []string, length int64) {
+	if len(coding) > 0 {
+		m.header["Transfer-Encoding"] = coding
+	} else if length < 0 {
+		m.header["Until"] = []string{"the end"}
 	}
 }
 
-func field(line string) string {
-	name, value, _ := strings.Cut(line, ":")
-	return strings.ToLower(name) + ": " + strings.Trim(value, " \t")
-}
-
-// has returns the value of a field.
-func (m *message) has(name string) (value string, ok bool) {
-	for _, f := range m.fields {
-		if value, ok = strings.CutPrefix(f, name+": "); ok {
-			break
-		}
-	}
-	return value, ok
-}
-
-// status returns that of a response.
-func (m *message) status() int {
-	_, rest, _ := strings.Cut(m.line, " ")
-	code, _, _ := strings.Cut(rest, " ")
-	n, _ := strconv.Atoi(code) // 0: none
-	return n
-}
-
-// readBody reads the content of a request, for which method is "", or of the response to a request.
-func (m *message) readBody(in *bufio.Reader, method string) {
-	coding, chunked := m.has("transfer-encoding")
-	length, sized := m.has("content-length")
-	status := m.status()
-	var body []byte
-	var err error
-	switch {
-	case method == "HEAD" || method != "" && (status < 200 || status == 204 || status == 304):
-	case chunked && strings.HasSuffix(strings.ToLower(coding), "chunked"):
-		m.framing = "chunked"
-		body, m.trailers, err = readChunks(in)
-	case sized:
-		m.framing = "length"
-		n, _ := strconv.Atoi(length)
-		body = make([]byte, n)
-		n, err = io.ReadFull(in, body)
-		body = body[:n]
-	case method != "":
-		m.framing = "the end"
-		body, err = io.ReadAll(in)
-	}
-	m.body, m.cut = string(body), err != nil
-}
-
-func readChunks(in *bufio.Reader) (body []byte, trailers []string, err error) {
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return body, nil, err
-		}
-		size, _, _ := strings.Cut(strings.TrimSpace(line), ";")
-		n, err := strconv.ParseUint(size, 16, 31)
-		if err != nil {
-			return body, nil, err
-		}
-		if n == 0 {
-			break
-		}
-		chunk := make([]byte, n+2)
-		got, err := io.ReadFull(in, chunk)
-		body = append(body, chunk[:min(got, int(n))]...)
-		if err != nil {
-			return body, nil, err
-		}
-	}
-	for {
-		line, err := in.ReadString('\n')
-		if line = strings.TrimRight(line, "\r\n"); err != nil || line == "" {
-			return body, trailers, err
-		}
-		trailers = append(trailers, field(line))
-	}
+// read reads the content.
+func (m *message) read() {
+	all, err := io.ReadAll(m.content)
+	m.body, m.cut = string(all), err != nil
 }
 
 // own are fields that each proxy adds or sets in its own way.
@@ -125,29 +66,72 @@ var own = []string{"date", "server", "via", "x-forwarded-for", "x-forwarded-prot
 
 // said returns what a message means, in lines that may be compared. Long ones are shortened.
 func (m *message) said() (lines []string) {
-	add := func(line string) {
-		if len(line) > 200 {
-			line = fmt.Sprintf("%s… %d", line[:100], len(line))
+	fields := func(mark string, all http.Header) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			for _, value := range all[name] {
+				if name := strings.ToLower(name); !slices.Contains(own, name) && name+value != "connectionkeep-alive" {
+					lines = append(lines, mark+name+": "+value)
+				}
+			}
 		}
-		lines = append(lines, line)
 	}
-	if m.framing != "" {
-		add("until: " + m.framing)
-	}
+	fields("", m.header)
+	fields("trailer ", *m.trailer)
 	if m.body != "" {
-		add(fmt.Sprintf("body: %q", m.body))
-	}
-	for _, f := range m.fields {
-		if name, _, _ := strings.Cut(f, ":"); !slices.Contains(own, name) && name != "transfer-encoding" && (name != "content-length" || m.framing == "") &&
-			f != "connection: keep-alive" {
-			add(f)
-		}
-	}
-	for _, f := range m.trailers {
-		add("trailer " + f)
+		lines = append(lines, fmt.Sprintf("body: %q", m.body))
 	}
 	if m.cut {
-		add("cut")
+		lines = append(lines, "cut")
+	}
+	for i, line := range lines {
+		if len(line) > 200 {
+			lines[i] = fmt.Sprintf("%s… %d", line[:100], len(line))
+		}
 	}
 	return lines
+}
+
+// A caller is a client on one connection.
+type caller struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func dial(network, at string) (*caller, error) {
+	c, err := net.DialTimeout(network, at, patience)
+	if err != nil {
+		return nil, err
+	}
+	return &caller{c, bufio.NewReader(c)}, c.SetDeadline(time.Now().Add(patience))
+}
+
+// ask sends a request, whose content has a length if there is any, and returns the answer.
+func (k *caller) ask(method, target, content string, fields ...string) (*message, error) {
+	if content != "" {
+		fields = append(fields, fmt.Sprintf("Content-Length: %d", len(content)))
+	}
+	_ = k.SetDeadline(time.Now().Add(patience)) // if it fails, so do the others
+	head := method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(fields, ""), "\r\n") + "\r\n"
+	_, _ = io.WriteString(k, head+content) // if the proxy has enough of it, the answer says so
+	m, err := k.answer(method)
+	if err == nil {
+		m.read()
+	}
+	return m, err
+}
+
+// answer reads the head of the final answer to a request. The others are passed to inform.
+func (k *caller) answer(method string, inform ...func(*message)) (*message, error) {
+	for {
+		m, err := readResponse(k.in, method)
+		if err != nil {
+			return nil, err
+		}
+		if m.status/100 != 1 || m.status == http.StatusSwitchingProtocols {
+			return m, nil
+		}
+		for _, f := range inform {
+			f(m)
+		}
+	}
 }

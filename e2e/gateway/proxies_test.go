@@ -2,16 +2,17 @@ package gateway
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +35,11 @@ type origin struct {
 	open   map[net.Conn]bool
 	ended  bool
 	heard  chan struct{} // gets a value when a client has the head of an answer that waits for that
+}
+
+// raw has the bytes of a text in which an end of line is CRLF; ␊ is a bare LF, and ␍ a bare CR.
+func raw(text string) string {
+	return strings.NewReplacer("\n", "\r\n", "␊", "\n", "␍", "\r").Replace(text)
 }
 
 func newOrigin(t *testing.T) *origin {
@@ -105,38 +111,39 @@ func (o *origin) serve(c net.Conn) {
 
 // exchange reads a request and answers it.
 func (o *origin) exchange(c net.Conn, in *bufio.Reader) (more bool) {
-	m, err := readHead(in)
+	m, err := readRequest(in)
 	if err != nil {
-		m.line = err.Error() // what is no request is noted as well
+		m = &message{line: err.Error(), trailer: &http.Header{}} // what is no request is noted as well
 	}
 	answer := probed
 	if !strings.HasPrefix(m.line, "GET /probe ") {
 		o.note(func() {
-			o.seen = append(o.seen, &m)
-			answer = o.answer
+			o.seen = append(o.seen, m)
+			answer = cmp.Or(o.answer, ok+length)
 		})
 	}
 	answer, early := strings.CutPrefix(answer, "^")
 	answer, last := strings.CutSuffix(answer, "!")
 	if err == nil && !early {
-		if value, _ := m.has("expect"); value == "100-continue" {
+		if m.header.Get("Expect") == "100-continue" {
 			_, _ = io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\n")
 		}
-		m.readBody(in, "")
+		m.read()
 	}
-	if err == nil && !m.cut {
-		for i, part := range strings.Split(raw(answer), "…") {
-			if i > 0 {
-				<-o.heard
-			}
-			_, _ = io.WriteString(c, part)
+	if err != nil || m.cut {
+		return false
+	}
+	for i, part := range strings.Split(raw(answer), "…") {
+		if i > 0 {
+			<-o.heard
 		}
+		_, _ = io.WriteString(c, part)
 	}
-	if last && early {
+	if early {
 		_ = c.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, in) // a reset would overtake the answer
 	}
-	return err == nil && !m.cut && !last && !early
+	return !last
 }
 
 const probed = "HTTP/1.1 200 OK\nX-Probed: yes\nContent-Length: 0\n\n"
@@ -147,12 +154,11 @@ type proxy struct {
 	*origin
 }
 
-func (p *proxy) dial(t *testing.T) net.Conn {
-	c, err := net.DialTimeout(p.network, p.at, patience)
+func (p *proxy) dial(t *testing.T) *caller {
+	k, err := dial(p.network, p.at)
 	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	t.Cleanup(func() { _ = k.Close() })
+	return k
 }
 
 // ours passes everything on to an origin.
@@ -216,77 +222,4 @@ func engineX(t *testing.T, to *origin) *proxy {
 	_, at := nginx(t, "upstream o { server "+to.at+"; keepalive 8; }", "location / { proxy_pass http://o; proxy_http_version 1.1;\n"+
 		"proxy_set_header Connection \"\"; proxy_set_header Host $http_host; proxy_buffering off; proxy_request_buffering off; proxy_redirect off; }")
 	return &proxy{"nginx", "unix", at, to}
-}
-
-// says sends the text of a row and returns what comes back, in lines.
-func (p *proxy) says(t *testing.T, r row) (lines []string) {
-	c := p.dial(t)
-	defer c.Close()
-	in, parts := bufio.NewReader(c), strings.Split(raw(r.says), "…")
-	say := func() {
-		if len(parts) > 0 {
-			_, _ = io.WriteString(c, parts[0]) // if the proxy has enough of it, the answer says so
-			parts = parts[1:]
-		}
-	}
-	ended := func(err error) bool {
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "%s says nothing more after %q", p.name, lines)
-		return err != nil
-	}
-	say()
-	for i, method := range strings.Fields(r.methods()) {
-		m, err := readHead(in)
-		for ; err == nil && m.status()/100 == 1 && m.status() != 101; m, err = readHead(in) {
-			lines = append(lines, marked("< ", i, fmt.Sprint(m.status()), m.said())...)
-			say()
-		}
-		if ended(err) {
-			return append(lines, marked("< ", i, "no answer", nil)...)
-		}
-		if strings.Contains(r.answer, "…") {
-			p.heard <- struct{}{}
-		}
-		m.readBody(in, method)
-		all := m.said()
-		if _, passed := m.has("x-origin"); !passed && m.status() >= 400 {
-			all = nil // the proxy's own page
-		}
-		lines = append(lines, marked("< ", i, fmt.Sprint(m.status()), all)...)
-	}
-	if strings.HasPrefix(r.answer, "^") {
-		return lines // what it says next would be content
-	}
-	_, _ = io.WriteString(c, "GET /probe HTTP/1.1\r\nHost: a\r\n\r\n")
-	m, err := readHead(in)
-	if ended(err) {
-		return append(lines, "< closed")
-	}
-	if _, ok := m.has("x-probed"); !ok {
-		return append(lines, "< not asked for: "+m.line)
-	}
-	return append(lines, "< kept")
-}
-
-// marked returns the lines of message i of one side.
-func marked(side string, i int, first string, lines []string) (all []string) {
-	if i > 0 {
-		side = fmt.Sprint(i+1, side)
-	}
-	for _, line := range append([]string{first}, lines...) {
-		all = append(all, side+line)
-	}
-	return all
-}
-
-// passes sends a row through, and returns what arrives at the origin and at the client, in lines.
-func (p *proxy) passes(t *testing.T, r row) (lines []string) {
-	p.begin(r.answers())
-	lines = p.says(t, r)
-	for i, m := range p.finish(t) {
-		lines = append(lines, marked("> ", i, m.line, m.said())...)
-	}
-	for i := range lines {
-		lines[i] = strings.ReplaceAll(lines[i], p.origin.at, "ORIGIN")
-	}
-	return lines
 }

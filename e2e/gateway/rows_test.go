@@ -2,235 +2,152 @@ package gateway
 
 import "strings"
 
+// A row is a request, and what is done with it.
+type row struct {
+	// says is what the client sends; after "…" it goes on when it has been answered 1xx.
+	says string
+	// answer is what the origin says, ok if it is empty; "^" before it: as soon as it has the head; "!" behind it: and then
+	// closes the connection. After "…" it goes on when the client has the head of the answer.
+	answer string
+	// differs are the lines that the gateway alone has (+) and that it alone has not (-), joined by "; ", and why.
+	differs, why string
+}
+
 const (
 	get   = "GET / HTTP/1.1\nHost: a\n"
 	post  = "POST / HTTP/1.1\nHost: a\n"
 	coded = post + "Transfer-Encoding: chunked\n"
-	// answers of the origin begin with these
+	sized = "Content-Length: 5\n\nhello"
+
+	// answers of the origin
 	ok     = "HTTP/1.1 200 OK\nX-Origin: yes\n"
 	length = "Content-Length: 2\n\nok"
+	chunks = "Transfer-Encoding: chunked\n\n2\nok\n0\n\n"
 
-	// what differs
-	refused = `+< 400; +< closed; -< 200; -< body: "ok"; -< kept; -< until: length; -< x-origin: yes`
-	bad     = `+< 502; -< 200; -< body: "ok"; -< until: length; -< x-origin: yes`
+	// what differs, and why
+	without = `-< 200; -< body: "ok"; -< content-length: 2; -< `
+	refused = `+< 400; +< closed; ` + without + `kept; -< x-origin: yes; -> GET / HTTP/1.1; -> host: a`
+	bad     = `+< 502; ` + without + `x-origin: yes`
+	chunked = `+< 502; -< 200; -< body: "ok"; -< transfer-encoding: chunked; -< x-origin: yes`
+	lost    = `+< 404; ` + without + `x-origin: yes; -> GET `
 	dots    = "servers do not agree on where they lead, so no route does"
 	hop     = "RFC 9110 7.6.1: of the connection alone"
+	name    = "the origin gets its own name"
+	lines   = "RFC 9112 2.2: where one server ends a line, another may not"
+	none    = "content that is not sent has no length"
 )
+
+// same are requests of which what arrives does not differ.
+func same(says ...string) (rows []row) {
+	for _, s := range says {
+		rows = append(rows, row{says: s})
+	}
+	return rows
+}
+
+// answered are answers of which what arrives does not differ.
+func answered(answers ...string) (rows []row) {
+	for _, a := range answers {
+		rows = append(rows, row{says: get + "\n", answer: a})
+	}
+	return rows
+}
+
+// target is a request for it.
+func target(path string) string { return "GET " + path + " HTTP/1.1\nHost: a\n\n" }
 
 // sections are the tables, by what they are about.
 var sections = map[string][]row{
-	"methods": {
-		{name: "GET", says: get + "\n"},
-		{name: "GET with content", says: get + "Content-Length: 5\n\nhello"},
-		{name: "HEAD", says: "HEAD / HTTP/1.1\nHost: a\n\n", answer: ok + "Content-Length: 2\n\n"},
-		{name: "HEAD of chunks", says: "HEAD / HTTP/1.1\nHost: a\n\n", answer: ok + "Transfer-Encoding: chunked\n\n"},
-		{name: "POST", says: post + "Content-Length: 5\n\nhello"},
-		{name: "POST without content", says: post + "\n",
-			differs: "+> until: length", why: "RFC 9110 8.6: a client says that there is none"},
-		{name: "POST of 0 bytes", says: post + "Content-Length: 0\n\n"},
-		{name: "PUT", says: "PUT / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"},
-		{name: "PATCH", says: "PATCH / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"},
-		{name: "DELETE", says: "DELETE / HTTP/1.1\nHost: a\n\n"},
-		{name: "DELETE with content", says: "DELETE / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"},
-		{name: "OPTIONS *", says: "OPTIONS * HTTP/1.1\nHost: a\n\n"},
-		{name: "OPTIONS", says: "OPTIONS /x HTTP/1.1\nHost: a\n\n"},
-		{name: "TRACE", says: "TRACE / HTTP/1.1\nHost: a\n\n"},
-		{name: "CONNECT", says: "CONNECT a:80 HTTP/1.1\nHost: a:80\n\n",
-			differs: "+< 501", why: "RFC 9110 9.3.6: no tunnels; nginx answers 405, HAProxy 400"},
-		{name: "another", says: "M-SEARCH / HTTP/1.1\nHost: a\n\n"},
-		{name: "in lower case", says: "get / HTTP/1.1\nHost: a\n\n"},
-		{name: "no token", says: "G(T / HTTP/1.1\nHost: a\n\n"},
-	},
-	"targets": {
-		{name: "absolute", says: "GET http://b/x HTTP/1.1\nHost: a\n\n",
-			differs: "+> host: b", why: "RFC 9112 3.2.2: the target has precedence over Host"},
-		{name: "absolute without a path", says: "GET http://a HTTP/1.1\nHost: a\n\n"},
-		{name: "absolute with a port", says: "GET http://a:8080/x?y HTTP/1.1\nHost: a:8080\n\n"},
-		{name: "encoded", says: "GET /%41%2f%20%C3%A9%zz HTTP/1.1\nHost: a\n\n",
-			differs: "+< 404", why: "RFC 3986 2.1: no path, so no route; nginx answers 400"},
-		{name: "encoded well", says: "GET /%41%2f%20%C3%A9 HTTP/1.1\nHost: a\n\n"},
-		{name: "two slashes", says: "GET //a//b/ HTTP/1.1\nHost: a\n\n"},
-		{name: "dots", says: "GET /a/./b/../c HTTP/1.1\nHost: a\n\n",
-			differs: strings.Replace(bad, "502", "404", 1) + "; -> GET /a/./b/../c HTTP/1.1; -> host: a", why: dots},
-		{name: "dots that lead out", says: "GET /../../a HTTP/1.1\nHost: a\n\n",
-			differs: "+< 404", why: dots},
-		{name: "encoded dots", says: "GET /a/%2e%2e/b HTTP/1.1\nHost: a\n\n",
-			differs: strings.Replace(bad, "502", "404", 1) + "; -> GET /a/%2e%2e/b HTTP/1.1; -> host: a", why: dots},
-		{name: "a query", says: "GET /?a=b?c&d=%zz&;/../..//+ HTTP/1.1\nHost: a\n\n"},
-		{name: "an empty query", says: "GET /x? HTTP/1.1\nHost: a\n\n"},
-		{name: "bytes above ASCII", says: "GET /\xc3\xa9?\xff HTTP/1.1\nHost: a\n\n"},
-		{name: "what browsers leave", says: "GET /a|b^c`d{e}f\\g?' HTTP/1.1\nHost: a\n\n"},
-		{name: "quotes", says: "GET /a\"<b> HTTP/1.1\nHost: a\n\n",
-			differs: refused + "; -> GET /a\"<b> HTTP/1.1; -> host: a", why: "RFC 3986: no part of a target"},
-		{name: "a fragment", says: "GET /a#b HTTP/1.1\nHost: a\n\n"},
-		{name: "a control character", says: "GET /a\x01 HTTP/1.1\nHost: a\n\n"},
-		{name: "a space", says: "GET /a b HTTP/1.1\nHost: a\n\n"},
-		{name: "7,000 bytes", says: "GET /" + strings.Repeat("a", 7000) + " HTTP/1.1\nHost: a\n\n"},
-		{name: "100,000 bytes", says: "GET /" + strings.Repeat("a", 100_000) + " HTTP/1.1\nHost: a\n\n"},
-	},
-	"hosts": {
-		{name: "a port", says: "GET / HTTP/1.1\nHost: a:8080\n\n"},
-		{name: "upper case", says: "GET / HTTP/1.1\nHost: A.Example\n\n"},
-		{name: "an address", says: "GET / HTTP/1.1\nHost: [::1]:80\n\n"},
-		{name: "none", says: "GET / HTTP/1.1\n\n"},
-		{name: "an empty one", says: "GET / HTTP/1.1\nHost:\n\n",
-			differs: "+> host: ORIGIN", why: "the origin gets its own name"},
-		{name: "two", says: get + "Host: b\n\n"},
-		{name: "none in HTTP/1.0", says: "GET / HTTP/1.0\n\n",
-			differs: "+> host: ORIGIN", why: "the origin gets its own name"},
-		{name: "one with a path", says: "GET / HTTP/1.1\nHost: a/b\n\n"},
-		{name: "one with a user", says: "GET / HTTP/1.1\nHost: b@a\n\n",
-			differs: refused + "; -> GET / HTTP/1.1; -> host: b@a", why: "RFC 9112 3.2: no host"},
-	},
-	"connections": {
-		{name: "HTTP/1.0", says: "GET / HTTP/1.0\nHost: a\n\n"},
-		{name: "HTTP/1.0 that stays", says: "GET / HTTP/1.0\nHost: a\nConnection: keep-alive\n\n"},
-		{name: "HTTP/1.0 and chunks", says: "GET / HTTP/1.0\nHost: a\n\n", answer: ok + "Transfer-Encoding: chunked\n\n2\nok\n0\n\n"},
-		{name: "HTTP/1.0 that stays and chunks", says: "GET / HTTP/1.0\nHost: a\nConnection: keep-alive\n\n", answer: ok + "Transfer-Encoding: chunked\n\n2\nok\n0\n\n"},
-		{name: "HTTP/1.0 with content", says: "POST / HTTP/1.0\nHost: a\nContent-Length: 5\n\nhello"},
-		{name: "HTTP/1.2", says: "GET / HTTP/1.2\nHost: a\n\n"},
-		{name: "HTTP/3.0", says: "GET / HTTP/3.0\nHost: a\n\n"},
-		{name: "close", says: get + "Connection: close\n\n"},
-		{name: "keep-alive", says: get + "Connection: keep-alive\nKeep-Alive: timeout=5\n\n"},
-		{name: "two requests at once", says: get + "\nGET /2 HTTP/1.1\nHost: a\n\n", asks: "GET GET"},
-		{name: "two with content at once", says: post + "Content-Length: 5\n\nhello" + coded + "\n5\nworld\n0\n\n", asks: "POST POST"},
-		{name: "the origin closes", says: get + "\n", answer: ok + "Connection: close\n" + length + "!"},
-		{name: "empty lines before a request", says: "\n\n" + get + "\n", asks: "GET"},
-	},
-	"hop by hop": {
-		{name: "named", says: get + "Connection: X-A, x-b\nX-A: 1\nX-B: 2\nX-C: 3\n\n",
-			differs: "-> x-a: 1; -> x-b: 2", why: hop},
-		{name: "named with close", says: get + "Connection: close, X-A\nX-A: 1\n\n",
-			differs: "-> x-a: 1", why: hop},
-		{name: "named in two lines", says: get + "Connection: X-A\nConnection: X-B\nX-A: 1\nX-B: 2\n\n",
-			differs: "-> x-a: 1; -> x-b: 2", why: hop},
-		{name: "Proxy-Connection", says: get + "Proxy-Connection: keep-alive\n\n",
-			differs: "-> proxy-connection: keep-alive", why: hop},
-		{name: "TE: trailers", says: get + "Connection: TE\nTE: trailers\n\n"},
-		{name: "TE", says: get + "Connection: TE\nTE: gzip, trailers;q=0.5\n\n"},
-		{name: "Upgrade without Connection", says: get + "Upgrade: foo/1\n\n"},
-		{name: "Upgrade that is not done", says: get + "Connection: upgrade\nUpgrade: foo/1\n\n"},
-		{name: "Upgrade to HTTP/2", says: get + "Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMAAABkAAQAAP__\n\n",
-			differs: "-> http2-settings: AAMAAABkAAQAAP__", why: hop},
-		{name: "Content-Length named", says: post + "Connection: Content-Length\nContent-Length: 5\n\nhello"},
-		{name: "Transfer-Encoding named", says: coded + "Connection: Transfer-Encoding\n\n5\nhello\n0\n\n"},
-		{name: "Host named", says: get + "Connection: Host\n\n"},
-		{name: "Cookie named", says: get + "Connection: Cookie\nCookie: a=b\n\n",
-			differs: "-> cookie: a=b", why: hop},
-		{name: "Proxy-Authorization", says: get + "Proxy-Authorization: Basic YTpi\n\n"},
-		{name: "in an answer", says: get + "\n", answer: ok + "Connection: X-A\nX-A: 1\nX-B: 2\nKeep-Alive: timeout=5\nProxy-Connection: keep-alive\n" + length,
-			differs: "-< proxy-connection: keep-alive; -< x-a: 1", why: hop},
-		{name: "Upgrade in an answer", says: get + "\n", answer: ok + "Connection: upgrade\nUpgrade: h2c\n" + length,
-			differs: "-< upgrade: h2c", why: hop},
-	},
-	"expectations": {
-		{name: "waits", says: post + "Expect: 100-continue\nContent-Length: 5\n\n…hello"},
-		{name: "does not wait", says: post + "Expect: 100-continue\nContent-Length: 5\n\nhello",
-			differs: "-< 100", why: "RFC 9110 10.1.1: left out when content has come"},
-		{name: "HTTP/1.0", says: "POST / HTTP/1.0\nHost: a\nExpect: 100-continue\nContent-Length: 5\n\nhello"},
-		{name: "of another kind", says: get + "Expect: a\n\n",
-			differs: strings.Replace(refused, "400", "417", 1) + "; -> GET / HTTP/1.1; -> host: a", why: "RFC 9110 10.1.1"},
-	},
-	"fields": {
-		{name: "twice", says: get + "X: a\nX: b\n\n"},
-		{name: "cookies", says: get + "Cookie: a=b\nCookie: c=d; e=f\n\n"},
-		{name: "an underscore", says: get + "X_Y: a\n\n"},
-		{name: "an empty value", says: get + "X:\n\n"},
-		{name: "white space", says: get + "X: \t a b \t\n\n"},
-		{name: "a tab", says: get + "X: a\tb\n\n"},
-		{name: "bytes above ASCII", says: get + "X: \xc3\xa9\xff\n\n"},
-		{name: "a control character", says: get + "X: a\x01b\n\n",
-			differs: refused + "; -> GET / HTTP/1.1; -> host: a; -> x: a\x01b", why: "RFC 9110 5.5: invalid"},
-		{name: "NUL", says: get + "X: a\x00b\n\n"},
-		{name: "a bare CR", says: get + "X: a␍b\n\n"},
-		{name: "a bare LF", says: "GET / HTTP/1.1\nHost: a␊X: b\n\n",
-			differs: refused + "; -> GET / HTTP/1.1; -> host: a; -> x: b", why: "RFC 9112 2.2: where one server ends a line, another may not"},
-		{name: "folded", says: get + "X: a\n b\n\n"},
-		{name: "white space before the colon", says: get + "X : a\n\n"},
-		{name: "no colon", says: get + "X\n\n"},
-		{name: "no name", says: get + ": a\n\n"},
-		{name: "no token", says: get + "X(: a\n\n"},
-		{name: "7,000 bytes", says: get + "X: " + strings.Repeat("a", 7000) + "\n\n"},
-		{name: "100,000 bytes", says: get + strings.Repeat("X: "+strings.Repeat("a", 1000)+"\n", 100) + "\n",
-			differs: "+< 431; -< 400", why: "RFC 6585 5"},
-		{name: "60", says: get + strings.Repeat("X: a\n", 60) + "\n"},
-		{name: "200", says: get + strings.Repeat("X: a\n", 200) + "\n",
-			differs: "+< 431", why: "RFC 6585 5; HAProxy answers 400, and nginx has no limit"},
-		{name: "Authorization and ranges", says: get + "Authorization: Bearer a\nRange: bytes=0-1\nIf-None-Match: \"a\"\nAccept-Encoding: gzip\n\n"},
-		{name: "Max-Forwards", says: get + "Max-Forwards: 0\n\n"},
-	},
-	"content": {
-		{name: "chunks", says: coded + "\n5\nhello\n6\n world\n0\n\n"},
-		{name: "no chunks", says: coded + "\n0\n\n"},
-		{name: "sizes with zeros, and extensions", says: coded + "\n0005;a=b;c=\"d\"\nhello\nA\n0123456789\n0;e\n\n"},
-		{name: "trailers", says: coded + "Trailer: X-Sum\n\n5\nhello\n0\nX-Sum: 1\n\n"},
-		{name: "both", says: coded + "Content-Length: 5\n\n5\nhello\n0\n\n"},
-		{name: "two equal lengths", says: post + "Content-Length: 5\nContent-Length: 5\n\nhello"},
-		{name: "a list of equal lengths", says: post + "Content-Length: 5, 5\n\nhello"},
-		{name: "two lengths", says: post + "Content-Length: 5\nContent-Length: 6\n\nhello"},
-		{name: "a sign", says: post + "Content-Length: +5\n\nhello"},
-		{name: "gzip, chunked", says: post + "Transfer-Encoding: gzip, chunked\n\n5\nhello\n0\n\n"},
-		{name: "chunked twice", says: post + "Transfer-Encoding: chunked\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n"},
-		{name: "chunks in HTTP/1.0", says: "POST / HTTP/1.0\nHost: a\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n"},
-		{name: "a bad size", says: coded + "\nx\nhello\n0\n\n"},
-		{name: "an early answer", says: post + "Content-Length: 1000000\n\nhello", answer: "^HTTP/1.1 413 Too Large\nX-Origin: yes\nConnection: close\n" + length + "!",
-			differs: "+< connection: close", why: "RFC 9110 10.1.1: the rest of the content is not read, and the client is told so"},
-	},
-	"answers": {
-		{name: "to the end", says: get + "\n", answer: ok + "Connection: close\n\nhello!"},
-		{name: "chunks", says: get + "\n", answer: ok + "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n"},
-		{name: "chunks with extensions and trailers", says: get + "TE: trailers\nConnection: TE\n\n", answer: ok + "Trailer: X-Sum\nTransfer-Encoding: chunked\n\n005;a=\"b\"\nhello\n0;c\nX-Sum: 1\n\n"},
-		{name: "204", says: get + "\n", answer: "HTTP/1.1 204 No Content\nX-Origin: yes\n\n"},
-		{name: "204 with a length", says: get + "\n", answer: "HTTP/1.1 204 No Content\nX-Origin: yes\nContent-Length: 0\n\n"},
-		{name: "304", says: get + "\n", answer: "HTTP/1.1 304 Not Modified\nX-Origin: yes\nETag: \"a\"\n\n"},
-		{name: "304 with a length", says: get + "\n", answer: "HTTP/1.1 304 Not Modified\nX-Origin: yes\nContent-Length: 5\n\n",
-			differs: "-< content-length: 5", why: "content that is not sent has no length"},
-		{name: "early hints", says: get + "\n", answer: "HTTP/1.1 103 Early Hints\nLink: </a>\n\n" + ok + length + "!"},
-		{name: "100 that was not asked for", says: get + "\n", answer: "HTTP/1.1 100 Continue\n\n" + ok + length + "!",
-			differs: "-< 100", why: "RFC 9110 15.2: a proxy may drop what it has asked for itself"},
-		{name: "101 that was not asked for", says: get + "\n", answer: "HTTP/1.1 101 Switching Protocols\nConnection: upgrade\nUpgrade: a\n\n!"},
-		{name: "404", says: get + "\n", answer: "HTTP/1.1 404 Not Found\nX-Origin: yes\n" + length},
-		{name: "401", says: get + "\n", answer: "HTTP/1.1 401 Unauthorized\nX-Origin: yes\nWWW-Authenticate: Basic realm=\"a\"\n" + length},
-		{name: "407", says: get + "\n", answer: "HTTP/1.1 407 Proxy Authentication Required\nX-Origin: yes\nProxy-Authenticate: Basic realm=\"a\"\n" + length},
-		{name: "cookies and a place", says: get + "\n", answer: "HTTP/1.1 302 Found\nX-Origin: yes\nSet-Cookie: a=b\nSet-Cookie: c=d\nLocation: http://b/x\n" + length},
-		{name: "status 599", says: get + "\n", answer: "HTTP/1.1 599 A\nX-Origin: yes\n" + length + "!"},
-		{name: "status 999", says: get + "\n", answer: "HTTP/1.1 999 A\nX-Origin: yes\n" + length + "!",
-			differs: "+< 502; -< 999; -< body: \"ok\"; -< until: length; -< x-origin: yes", why: "RFC 9110 15: statuses end at 599"},
-		{name: "status 99", says: get + "\n", answer: "HTTP/1.1 99 A\nX-Origin: yes\n" + length + "!",
-			differs: "+< 502; -< 99; -< x-origin: yes", why: "RFC 9110 15: statuses begin at 100"},
-		{name: "no reason", says: get + "\n", answer: "HTTP/1.1 200 \nX-Origin: yes\n" + length},
-		{name: "no reason and no space", says: get + "\n", answer: "HTTP/1.1 200\nX-Origin: yes\n" + length},
-		{name: "HTTP/1.0", says: get + "\n", answer: "HTTP/1.0 200 OK\nX-Origin: yes\n" + length + "!"},
-		{name: "HTTP/1.0 with chunks", says: get + "\n", answer: "HTTP/1.0 200 OK\nX-Origin: yes\nTransfer-Encoding: chunked\n\n2\nok\n0\n\n!",
-			differs: strings.Replace(bad, "length", "chunked", 1), why: "RFC 9112 6.1: faulty framing"},
-		{name: "HTTP/2.0", says: get + "\n", answer: "HTTP/2.0 200 OK\nX-Origin: yes\n" + length,
-			differs: bad, why: "RFC 9112 2.3: it does not begin so"},
-		{name: "no HTTP", says: get + "\n", answer: "hello\n\n!"},
-		{name: "nothing", says: post + "Content-Length: 0\n\n", answer: "!"},
-		{name: "half a head", says: post + "Content-Length: 0\n\n", answer: "HTTP/1.1 200 OK\nX-Or!"},
-		{name: "a field of 3,000 bytes", says: get + "\n", answer: ok + "X: " + strings.Repeat("a", 3000) + "\n" + length},
-		{name: "a head of 100,000 bytes", says: get + "\n", answer: ok + strings.Repeat("X: "+strings.Repeat("a", 1000)+"\n", 100) + length},
-		{name: "bytes above ASCII", says: get + "\n", answer: ok + "X: \xc3\xa9\xff\n" + length},
-		{name: "NUL", says: get + "\n", answer: ok + "X: a\x00b\n" + length},
-		{name: "folded", says: get + "\n", answer: ok + "X: a\n b\n" + length},
-		{name: "white space before the colon", says: get + "\n", answer: ok + "X : a\n" + length},
-		{name: "no colon", says: get + "\n", answer: ok + "X\n" + length},
-		{name: "bare LFs", says: get + "\n", answer: strings.ReplaceAll(ok+length, "\n", "␊"),
-			differs: bad, why: "RFC 9112 2.2: where one server ends a line, another may not"},
-		{name: "both", says: get + "\n", answer: ok + "Content-Length: 2\nTransfer-Encoding: chunked\n\n2\nok\n0\n\n!",
-			differs: strings.Replace(bad, "length", "chunked", 1), why: "RFC 9112 6.3: it may be an attempt to split an answer"},
-		{name: "two equal lengths", says: get + "\n", answer: ok + "Content-Length: 2\n" + length,
-			differs: bad, why: "as in a request"},
-		{name: "two lengths", says: get + "\n", answer: ok + "Content-Length: 3\n" + length + "!"},
-		{name: "a sign", says: get + "\n", answer: ok + "Content-Length: +2\n\nok!"},
-		{name: "gzip, chunked", says: get + "\n", answer: ok + "Transfer-Encoding: gzip, chunked\n\n2\nok\n0\n\n!"},
-		{name: "gzip", says: get + "\n", answer: ok + "Transfer-Encoding: gzip\n\nok!"},
-		{name: "a bad size", says: get + "\n", answer: ok + "Transfer-Encoding: chunked\n\n2\nok\n…x\n\n!"},
-		{name: "cut with a length", says: get + "\n", answer: ok + "Content-Length: 5\n\nok…!"},
-		{name: "cut in chunks", says: get + "\n", answer: ok + "Transfer-Encoding: chunked\n\n2\nok\n…!"},
-		{name: "more than its length", says: get + "\n", answer: ok + length + ok + length},
-		{name: "HEAD with content", says: "HEAD / HTTP/1.1\nHost: a\n\n", answer: ok + length},
-		{name: "304 with content", says: get + "\n", answer: "HTTP/1.1 304 Not Modified\nX-Origin: yes\n" + length,
-			differs: "-< content-length: 2", why: "content that is not sent has no length"},
-	},
+	"methods": append(same(get+"\n", get+sized, post+sized, post+"Content-Length: 0\n\n", "PUT / HTTP/1.1\nHost: a\n"+sized,
+		"PATCH / HTTP/1.1\nHost: a\n"+sized, "DELETE / HTTP/1.1\nHost: a\n\n", "DELETE / HTTP/1.1\nHost: a\n"+sized,
+		"OPTIONS * HTTP/1.1\nHost: a\n\n", "OPTIONS /x HTTP/1.1\nHost: a\n\n", "TRACE / HTTP/1.1\nHost: a\n\n",
+		"M-SEARCH / HTTP/1.1\nHost: a\n\n", "get / HTTP/1.1\nHost: a\n\n", "G(T / HTTP/1.1\nHost: a\n\n"), []row{
+		{"HEAD / HTTP/1.1\nHost: a\n\n", ok + "Content-Length: 2\n\n", "", ""},
+		{"HEAD / HTTP/1.1\nHost: a\n\n", ok + "Transfer-Encoding: chunked\n\n", "", ""},
+		{post + "\n", "", "+> content-length: 0", "RFC 9110 8.6: a client says that there is none"},
+		{"CONNECT a:80 HTTP/1.1\nHost: a:80\n\n", "", "+< 501", "RFC 9110 9.3.6: no tunnels; nginx answers 405, HAProxy 400"},
+	}...),
+	"targets": append(same(target("http://a"), target("/%41%2f%20%C3%A9"), target("//a//b/"), target("/?a=b?c&d=%zz&;/../..//+"),
+		target("/x?"), target("/\xc3\xa9?\xff"), target("/a|b^c`d{e}f\\g?'"), target("/a#b"), target("/a\x01"), target("/a b"),
+		"GET http://a:8080/x?y HTTP/1.1\nHost: a:8080\n\n", target("/"+strings.Repeat("a", 7000)), target("/"+strings.Repeat("a", 100_000))), []row{
+		{target("http://b/x"), "", "+> host: b", "RFC 9112 3.2.2: the target has precedence over Host"},
+		{target("/%zz"), "", "+< 404", "RFC 3986 2.1: no path, so no route; nginx answers 400"},
+		{target("/a/./b/../c"), "", lost + "/a/./b/../c HTTP/1.1; -> host: a", dots},
+		{target("/../../a"), "", "+< 404", dots},
+		{target("/a/%2e%2e/b"), "", lost + "/a/%2e%2e/b HTTP/1.1; -> host: a", dots},
+		{target(`/"<b>`), "", strings.Replace(refused, "/ ", `/"<b> `, 1), "RFC 3986: no part of a target"},
+	}...),
+	"hosts": append(same("GET / HTTP/1.1\nHost: a:8080\n\n", "GET / HTTP/1.1\nHost: A.Example\n\n", "GET / HTTP/1.1\nHost: [::1]:80\n\n",
+		"GET / HTTP/1.1\n\n", get+"Host: b\n\n", "GET / HTTP/1.1\nHost: a/b\n\n"), []row{
+		{"GET / HTTP/1.1\nHost:\n\n", "", "+> host: ORIGIN", name},
+		{"GET / HTTP/1.0\n\n", "", "+> host: ORIGIN; -> host: ", name},
+		{"GET / HTTP/1.1\nHost: b@a\n\n", "", strings.Replace(refused, "host: a", "host: b@a", 1), "RFC 9112 3.2: no host"},
+	}...),
+	"connections": append(same("GET / HTTP/1.0\nHost: a\n\n", "GET / HTTP/1.0\nHost: a\nConnection: keep-alive\n\n", "POST / HTTP/1.0\nHost: a\n"+sized,
+		"GET / HTTP/1.2\nHost: a\n\n", "GET / HTTP/3.0\nHost: a\n\n", get+"Connection: close\n\n", get+"Connection: keep-alive\nKeep-Alive: timeout=5\n\n",
+		get+"\nGET /2 HTTP/1.1\nHost: a\n\n", post+sized+"PUT /2 HTTP/1.1\nHost: a\n"+sized, "\n\n"+get+"\n"), []row{
+		{"GET / HTTP/1.0\nHost: a\n\n", ok + chunks, "", ""},
+		{"GET / HTTP/1.0\nHost: a\nConnection: keep-alive\n\n", ok + chunks, "", ""},
+		{get + "\n", ok + "Connection: close\n" + length + "!", "", ""},
+	}...),
+	"hop by hop": append(same(get+"Connection: TE\nTE: trailers\n\n", get+"Connection: TE\nTE: gzip, trailers;q=0.5\n\n",
+		get+"Upgrade: foo/1\n\n", get+"Connection: upgrade\nUpgrade: foo/1\n\n", post+"Connection: Content-Length\n"+sized,
+		coded+"Connection: Transfer-Encoding\n\n5\nhello\n0\n\n", get+"Connection: Host\n\n", get+"Proxy-Authorization: Basic YTpi\n\n"), []row{
+		{get + "Connection: X-A, x-b\nX-A: 1\nX-B: 2\nX-C: 3\n\n", "", "-> x-a: 1; -> x-b: 2", hop},
+		{get + "Connection: close, X-A\nX-A: 1\n\n", "", "-> x-a: 1", hop},
+		{get + "Connection: X-A\nConnection: X-B\nX-A: 1\nX-B: 2\n\n", "", "-> x-a: 1; -> x-b: 2", hop},
+		{get + "Proxy-Connection: keep-alive\n\n", "", "-> proxy-connection: keep-alive", hop},
+		{get + "Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMA\n\n", "", "-> http2-settings: AAMA", hop},
+		{get + "Connection: Cookie\nCookie: a=b\n\n", "", "-> cookie: a=b", hop},
+		{get + "\n", ok + "Connection: X-A\nX-A: 1\nX-B: 2\nKeep-Alive: timeout=5\nProxy-Connection: close\n" + length, "-< proxy-connection: close; -< x-a: 1", hop},
+		{get + "\n", ok + "Connection: upgrade\nUpgrade: h2c\n" + length, "-< upgrade: h2c", hop},
+	}...),
+	"fields": append(same(get+"X: a\nX: b\n\n", get+"Cookie: a=b\nCookie: c=d; e=f\n\n", get+"X_Y: a\n\n", get+"X:\n\n", get+"X: \t a b \t\n\n",
+		get+"X: a\tb\n\n", get+"X: \xc3\xa9\xff\n\n", get+"X: a\x00b\n\n", get+"X: a␍b\n\n", get+"X: a\n b\n\n", get+"X : a\n\n", get+"X\n\n",
+		get+": a\n\n", get+"X(: a\n\n", get+"X: "+strings.Repeat("a", 7000)+"\n\n", get+strings.Repeat("X: a\n", 60)+"\n",
+		get+"Authorization: Bearer a\nRange: bytes=0-1\nIf-None-Match: \"a\"\nAccept-Encoding: gzip\nMax-Forwards: 0\n\n"), []row{
+		{"GET / HTTP/1.1\nHost: a␊X: b\n\n", "", refused + "; -> x: b", lines},
+		{get + strings.Repeat("X: "+strings.Repeat("a", 1000)+"\n", 100) + "\n", "", "+< 431; -< 400", "RFC 6585 5"},
+		{get + strings.Repeat("X: a\n", 200) + "\n", "", "+< 431", "RFC 6585 5; HAProxy answers 400, and nginx has no limit"},
+		{post + "Expect: 100-continue\nContent-Length: 5\n\n…hello", "", "", ""},
+		{post + "Expect: 100-continue\n" + sized, "", "-< 100", "RFC 9110 10.1.1: left out when content has come"},
+		{"POST / HTTP/1.0\nHost: a\nExpect: 100-continue\n" + sized, "", "", ""},
+		{get + "Expect: a\n\n", "", strings.Replace(refused, "400", "417", 1), "RFC 9110 10.1.1"},
+	}...),
+	"content": append(same(coded+"\n5\nhello\n6\n world\n0\n\n", coded+"\n0\n\n", coded+"\n0005;a=b;c=\"d\"\nhello\nA\n0123456789\n0;e\n\n",
+		coded+"Trailer: X-Sum\n\n5\nhello\n0\nX-Sum: 1\n\n", coded+"Content-Length: 5\n\n5\nhello\n0\n\n", post+"Content-Length: 5\n"+sized,
+		post+"Content-Length: 6\n"+sized, post+"Content-Length: 5, 5\n\nhello", post+"Content-Length: +5\n\nhello", coded+"\nx\nhello\n0\n\n",
+		post+"Transfer-Encoding: gzip, chunked\n\n5\nhello\n0\n\n", coded+"Transfer-Encoding: chunked\n\n5\nhello\n0\n\n",
+		"POST / HTTP/1.0\nHost: a\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n"), []row{
+		{post + "Content-Length: 1000000\n\nhello", "^HTTP/1.1 413 Too Large\nX-Origin: yes\nConnection: close\n" + length + "!",
+			"", ""},
+	}...),
+	"answers": append(answered(
+		ok+"Connection: close\n\nhello!", ok+chunks, "HTTP/1.1 204 No Content\nX-Origin: yes\n\n", "HTTP/1.1 204 No Content\nX-Origin: yes\nContent-Length: 0\n\n",
+		"HTTP/1.1 304 Not Modified\nX-Origin: yes\nETag: \"a\"\n\n", "HTTP/1.1 103 Early Hints\nLink: </a>\n\n"+ok+length+"!",
+		"HTTP/1.1 101 Switching Protocols\nConnection: upgrade\nUpgrade: a\n\n!", "HTTP/1.1 404 Not Found\nX-Origin: yes\n"+length,
+		"HTTP/1.1 401 Unauthorized\nX-Origin: yes\nWWW-Authenticate: Basic realm=\"a\"\n"+length,
+		"HTTP/1.1 407 Proxy Authentication Required\nX-Origin: yes\nProxy-Authenticate: Basic realm=\"a\"\n"+length,
+		"HTTP/1.1 302 Found\nX-Origin: yes\nSet-Cookie: a=b\nSet-Cookie: c=d\nLocation: http://b/x\n"+length, "HTTP/1.1 599 A\nX-Origin: yes\n"+length+"!",
+		"HTTP/1.1 200 \nX-Origin: yes\n"+length, "HTTP/1.1 200\nX-Origin: yes\n"+length, "HTTP/1.0 200 OK\nX-Origin: yes\n"+length+"!", "hello\n\n!",
+		ok+"X: "+strings.Repeat("a", 3000)+"\n"+length, ok+strings.Repeat("X: "+strings.Repeat("a", 1000)+"\n", 100)+length,
+		ok+"X: \xc3\xa9\xff\n"+length, ok+"X: a\x00b\n"+length, ok+"X: a\n b\n"+length, ok+"X : a\n"+length, ok+"X\n"+length,
+		ok+"Content-Length: 3\n"+length+"!", ok+"Content-Length: +2\n\nok!", ok+"Transfer-Encoding: gzip, chunked\n\n2\nok\n0\n\n!",
+		ok+"Transfer-Encoding: gzip\n\nok!", ok+"Transfer-Encoding: chunked\n\n2\nok\n…x\n\n!", ok+"Content-Length: 5\n\nok…!",
+		ok+"Transfer-Encoding: chunked\n\n2\nok\n…!", ok+length+ok+length), []row{
+		{get + "TE: trailers\nConnection: TE\n\n", ok + "Trailer: X-Sum\nTransfer-Encoding: chunked\n\n005;a=\"b\"\nhello\n0;c\nX-Sum: 1\n\n", "", ""},
+		{post + "Content-Length: 0\n\n", "!", "", ""},
+		{post + "Content-Length: 0\n\n", "HTTP/1.1 200 OK\nX-Or!", "", ""},
+		{"HEAD / HTTP/1.1\nHost: a\n\n", ok + length, "", ""},
+		{get + "\n", "HTTP/1.1 304 Not Modified\nX-Origin: yes\nContent-Length: 5\n\n", "-< content-length: 5", none},
+		{get + "\n", "HTTP/1.1 304 Not Modified\nX-Origin: yes\n" + length, "-< content-length: 2", none},
+		{get + "\n", "HTTP/1.1 100 Continue\n\n" + ok + length + "!", "-< 100", "RFC 9110 15.2: a proxy may drop what it has asked for itself"},
+		{get + "\n", "HTTP/1.1 999 A\nX-Origin: yes\n" + length + "!", strings.Replace(bad, "200", "999", 1), "RFC 9110 15: statuses end at 599"},
+		{get + "\n", "HTTP/1.1 99 A\nX-Origin: yes\n" + length + "!", "+< 502; +< kept; -< no answer", "RFC 9110 15: statuses begin at 100"},
+		{get + "\n", "HTTP/1.0 200 OK\nX-Origin: yes\n" + chunks + "!", "+< 502; -< 200; -< x-origin: yes", "RFC 9112 6.1: faulty framing"},
+		{get + "\n", "HTTP/2.0 200 OK\nX-Origin: yes\n" + length, bad, "RFC 9112 2.3: it does not begin so"},
+		{get + "\n", strings.ReplaceAll(ok+length, "\n", "␊"), bad, lines},
+		{get + "\n", ok + "Content-Length: 2\n" + chunks + "!", chunked, "RFC 9112 6.3: it may be an attempt to split an answer"},
+		{get + "\n", ok + "Content-Length: 2\n" + length, bad, "as in a request"},
+	}...),
 }

@@ -21,9 +21,10 @@ import (
 
 // A load is clients that ask for one thing after the other, and what they see.
 type load struct {
-	proxy
+	at                         string
 	kinds                      []kind
-	number, whole, cut, failed atomic.Int64 // requests, and their ends
+	want                       func(k kind, n int, says string) string // the content of an answer
+	number, whole, cut, failed atomic.Int64                            // requests, and their ends
 	over                       atomic.Bool
 
 	mu    sync.Mutex
@@ -31,37 +32,29 @@ type load struct {
 	all   sync.WaitGroup
 }
 
-// A kind is one of request.
+// A kind is one of request, for a target that a number follows.
 type kind struct {
 	method, target string
 	size           int // of the content
 }
 
 var kinds = []kind{
-	{"GET", "/small/", 0}, {"PUT", "/sum/", small}, {"POST", "/sum/", small}, {"GET", "/large/", 0}, {"DELETE", "/sum/", 0}, {"POST", "/sum/", large},
-	{"POST", "/sum/", 0}, {"GET", "/small/", 0},
+	{"GET", "/small/", 0}, {"PUT", "/sum/", small}, {"POST", "/sum/", small}, {"GET", "/large/", 0}, {"DELETE", "/sum/", 0},
+	{"POST", "/sum/", large}, {"POST", "/sum/", 0}, {"GET", "/small/", 0},
 }
 
 // begin has n clients begin.
-func (l *load) begin(t *testing.T, n int) {
+func (l *load) begin(n int) {
 	for range n {
 		l.all.Go(func() {
-			var k *caller
 			for !l.over.Load() {
-				if k == nil {
-					c, err := net.DialTimeout("tcp", l.at, patience)
-					if err != nil {
-						l.note(err)
-						return
-					}
-					k = newCaller(c)
+				k, err := dial("tcp", l.at)
+				if err != nil {
+					l.note(err)
+					return
 				}
-				if !l.visit(k) {
-					_ = k.Close()
-					k = nil
+				for !l.over.Load() && l.visit(k) {
 				}
-			}
-			if k != nil {
 				_ = k.Close()
 			}
 		})
@@ -78,13 +71,8 @@ func (l *load) note(err error) {
 func (l *load) visit(k *caller) bool {
 	n := int(l.number.Add(1))
 	kind := l.kinds[n%len(l.kinds)]
-	says := ""
-	if kind.size > 0 {
-		says = content(n, kind.size)
-	}
-	want := map[string]func() string{
-		"/small/": func() string { return content(n, small) }, "/large/": func() string { return content(n, large) }, "/sum/": func() string { return sum(says) },
-	}[kind.target]()
+	says := content(n, kind.size)
+	want := l.want(kind, n, says)
 	m, err := k.ask(kind.method, fmt.Sprint(kind.target, n), says)
 	what := fmt.Sprintf("%s %s%d of %d bytes", kind.method, kind.target, n, kind.size)
 	switch {
@@ -92,20 +80,16 @@ func (l *load) visit(k *caller) bool {
 		l.cut.Add(1) // with all that had not been sent
 	case err != nil:
 		l.note(fmt.Errorf("%s: %w", what, err))
-	case m.status() == 200 && m.body == want && !m.cut:
+	case m.status == 200 && m.body == want && !m.cut:
 		l.whole.Add(1)
-	case m.status() == 200 && m.cut && kind.target == "/large/" && strings.HasPrefix(want, m.body):
+	case m.status == 200 && m.cut && kind.target == "/large/" && strings.HasPrefix(want, m.body):
 		l.cut.Add(1)
-	case kind.method == "POST" && strings.Contains(" 413 502 503 504 ", fmt.Sprintf(" %d ", m.status())):
+	case kind.method == "POST" && strings.Contains(" 413 502 503 504 ", fmt.Sprintf(" %d ", m.status)):
 		l.failed.Add(1)
 	default:
 		l.note(fmt.Errorf("%s: %s, %d bytes, cut: %v", what, m.line, len(m.body), m.cut))
 	}
-	if err != nil || m.cut {
-		return false
-	}
-	closes, _ := m.has("connection")
-	return closes != "close"
+	return err == nil && !m.cut && !m.last
 }
 
 // more waits until n more requests have been answered.
@@ -149,8 +133,8 @@ func TestStorm(t *testing.T) {
 			fourth.respond = (&faulty{backEnd: backEnd{notes}, faults: row.faults}).serve
 			p := program(t, "retries = 100\n"+row.health, first, second, third.at, fourth.at)
 			sockets, goroutines := holds(t, p)
-			l := &load{proxy: proxy{network: "tcp", at: p.Addr}, kinds: kinds}
-			l.begin(t, 8)
+			l := &load{at: p.Addr, kinds: kinds, want: wanted}
+			l.begin(8)
 			for i := range tier.Choose(0, 20, 500) {
 				l.more(t, 20)
 				if row.stops && i%10 == 9 {
@@ -189,10 +173,9 @@ func TestStorm(t *testing.T) {
 func holds(t *testing.T, p *exectest.Program) (sockets, goroutines int) {
 	at := regexp.MustCompile(`inspect at http://([^/]+)/\n`).FindStringSubmatch(p.Said())
 	require.NotNil(t, at, p.Said())
-	c, err := net.DialTimeout("tcp", at[1], patience)
+	k, err := dial("tcp", at[1])
 	require.NoError(t, err)
-	defer c.Close()
-	k := newCaller(c)
+	defer k.Close()
 	m, err := k.ask("GET", "/debug/pprof/goroutine?debug=1", "", "Authorization: Bearer "+token)
 	require.NoError(t, err)
 	_, err = fmt.Sscanf(m.body, "goroutine profile: total %d", &goroutines)
@@ -222,8 +205,8 @@ func TestAMillionRequests(t *testing.T) {
 	first, _ := healthy(t, backEnd{notes})
 	second, _ := healthy(t, backEnd{notes})
 	p := program(t, "", first, second)
-	l := &load{proxy: proxy{network: "tcp", at: p.Addr}, kinds: kinds[:3]}
-	l.begin(t, 16)
+	l := &load{at: p.Addr, kinds: kinds[:3], want: wanted}
+	l.begin(16)
 	for range 100 {
 		l.more(t, 10_000)
 	}
