@@ -60,8 +60,8 @@ func (g *group) pick(r *httpd.Request, tried []*backend) *backend {
 // stride is how far a choice moves a back end of weight 1 in the order of turns. A back end of weight 2 moves half as far.
 const stride = 1 << 20
 
-// choose returns the best back end. In the order of turns each back end has a place, and the one with the first place is next. It is never
-// more than half a step behind the present turn, so one that was left out for a while does not get what it has missed.
+// choose returns the best back end. In the order of turns each back end has a place, and the one with the first place is next. A place
+// is less than the present turn by half a step at most, so a back end that was left out for a while does not get what it has missed.
 func (g *group) choose(now time.Duration, key uint64, keyed bool, tried []*backend) *backend {
 	if len(g.backends) == 1 && len(tried) == 0 {
 		return g.backends[0]
