@@ -134,7 +134,7 @@ const floors = `
 	# the handshake of WebSocket has a SHA-1 in base64; a client masks with random keys
 	httpd/websocket   act shutdown listener httpd httpd/internal/http1 httpd/internal/syntax httpd/internal/timeout httpd/websocket/internal/frame
 	                  httpd/websocket/internal/deflate internal/race
-	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
+	                  crypto/rand net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
 	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/handover internal/lane internal/panics internal/summary listener monitor netpoll secure service
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe

@@ -63,6 +63,7 @@ type Call struct {
 	written  int64 // content that was given to the exchange
 	ended    bool  // all of it was
 	released bool  // the content may be sent: the server has not been asked, or wants it
+	reused   bool  // the connection has carried other requests
 	fresh    bool  // only a new connection is good enough
 	queued   bool  // in pool.waiting
 	place    bool  // the Call has a connection of the Origin's number: it dials
@@ -276,7 +277,7 @@ func (c *Call) use(x exchange) {
 	c.exchange, c.state = x, calling
 	c.written, c.ended = 0, c.Length == 0
 	c.released = !c.Expect
-	if c.fresh = x.begin(c); c.released {
+	if c.reused = x.begin(c); c.released {
 		c.release(s.Now())
 	} else {
 		c.limit(s.Now(), askedFor, "")
@@ -333,7 +334,6 @@ func (c *Call) call() error {
 // again begins anew, if the request may be sent once more: see the package documentation.
 func (c *Call) again(err error) bool {
 	_, sure := err.(notDone)
-	reused := c.fresh
 	c.fresh = !sure
 	c.tries++
 	switch {
@@ -341,7 +341,7 @@ func (c *Call) again(err error) bool {
 		return false
 	case c.Filter != nil, c.answer.heard, c.tries >= mostTries:
 		return false
-	case !sure && (!reused || c.tries > 1 || !c.Repeatable && !idempotent(c.Method)):
+	case !sure && (!c.reused || c.tries > 1 || !c.Repeatable && !idempotent(c.Method)):
 		return false
 	}
 	c.exchange.leave()

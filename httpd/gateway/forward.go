@@ -1,9 +1,6 @@
 package gateway
 
 import (
-	"bytes"
-	"crypto/sha1"
-	"encoding/base64"
 	"errors"
 	"io"
 	"time"
@@ -365,10 +362,6 @@ func (f *forward) join() bool {
 		if passes(name, named) && (key != nil || !syntax.EqualFold(name, accept)) {
 			f.w.Add(syntax.String(name), syntax.String(value))
 		}
-	}
-	if key != nil && f.answer.Header(accept) == nil {
-		sum := sha1.Sum(append(bytes.Clone(key), "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"...))
-		f.w.Add(accept, base64.StdEncoding.EncodeToString(sum[:]))
 	}
 	if f.far = f.answer.Conn(); f.far == nil {
 		return false

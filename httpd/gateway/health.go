@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -148,7 +147,7 @@ func (c *checker) result(now time.Duration, err error) {
 	if c.bad++; since.Load() != down && c.bad >= cmp.Or(b.Fall, 3) {
 		since.Store(down)
 		b.outs.Add(1)
-		b.say("a back end is left out", zap.NamedError("check", errors.Unwrap(fmt.Errorf("%w", err))))
+		b.say("a back end is left out", zap.NamedError("check", err))
 	}
 }
 
