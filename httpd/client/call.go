@@ -11,8 +11,8 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Call is a request and the way to its answer: an action that is Done when the head of the answer has come. Take the answer with
-// Response. Set the fields and call Add before the first turn. A Call is used once, by one task.
+// Call is a request: an action that is Done when the head of its answer has come. Set the fields and call Add before the first turn, and
+// take the answer with Response. A Call is used once, by one task.
 //
 //	fresh ──▶ waiting ──▶ dialing ──▶ calling ──▶ answered
 //	            ▲  └──── a connection is idle ──▶ ││
@@ -31,7 +31,7 @@ type Call struct {
 	Host string
 	// Content is the content of the request. It must not be changed until the Call has ended.
 	Content []byte
-	// Length is how many bytes are going to be given to Write, if there is no Content; -1 means that End tells.
+	// Length is how many bytes are going to be given to Write, if there is no Content; -1 means that it is not known before End.
 	Length int64
 	// Expect asks the server whether it wants the content, before any of it is sent (RFC 9110 10.1.1). A server that does not answer
 	// gets it after a second.
@@ -148,7 +148,7 @@ func appendLine(to []byte, name, value string) []byte {
 	return append(to, value...)
 }
 
-// Reset prepares a Call that is over, and whose answer is closed, for another request: it is as new, and keeps its memory.
+// Reset makes a Call that is over, and whose answer is closed, as new: for another request, with the memory that it has.
 func (c *Call) Reset() {
 	text, fields := c.answer.head.Text[:0], c.answer.head.Fields[:0]
 	*c = Call{lines: c.lines[:0]}

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// ErrBusy is the cause of a Call that fails since Origin.MaxWaiting others wait for a connection.
+// ErrBusy is the cause of a Call that fails because Origin.MaxWaiting others wait for a connection.
 var ErrBusy = errors.New("too many calls wait for a connection")
 
 // ErrAnswered is returned by Call.Write when the server has answered and does not take more of the content.

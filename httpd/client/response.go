@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Response is the answer to a Call. The bytes that its methods return are lent until the turn ends; call the method again in a later
-// turn. A Response belongs to the task of its Call.
+// Response is the answer to a Call. The bytes that its methods return are lent until the turn ends: copy what is needed later, or call
+// the method again. A Response belongs to the task of its Call.
 type Response struct {
 	call     *Call
 	head     syntax.Head
@@ -51,8 +51,8 @@ func (r *Response) Trailers() iter.Seq2[[]byte, []byte] {
 	return syntax.Each(r.trailers.Fields, r.trailers.Text)
 }
 
-// DropHead gives back the memory of the fields, of the request and of the answer, if the answer is going to last. There is no Header
-// after that. It is worth some hundred bytes.
+// DropHead frees the memory of the fields, of the request and of the answer: some hundred bytes, for an answer that is going to last.
+// There are no fields after that.
 func (r *Response) DropHead() { r.call.lines, r.head = nil, syntax.Head{} }
 
 // Peek lends the bytes of the content that have come, at least one. Otherwise the error is an act.Blocked, io.EOF after the last byte,
@@ -100,8 +100,8 @@ var (
 	errOver    = errors.New("the answer was closed")
 )
 
-// Conn takes the connection of an answer of 101 (Switching Protocols), or of 200 to an extended CONNECT (RFC 8441). The caller then
-// owns it and closes it. It no longer counts for MaxConns. Without such an answer Conn returns nil.
+// Conn takes the connection of an answer of 101 (Switching Protocols) to a Call with Upgrade. The caller then owns it and closes it. It
+// no longer counts for MaxConns. Without such an answer Conn returns nil.
 func (r *Response) Conn() *listener.Conn {
 	c := r.call
 	if c.exchange == nil || c.Upgrade == "" || r.status != 101 {
