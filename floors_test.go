@@ -124,7 +124,7 @@ const floors = `
 	                  internal/summary go.uber.org/zap net os time
 	httpd/client      act shutdown listener secure httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 httpd/internal/timeout internal/budget crypto/tls net os time
 	# net and crypto/tls for the servers of a configuration; the handshake of WebSocket has a SHA-1 in base64
-	httpd/gateway     act shutdown httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure crypto/sha1 crypto/tls encoding/base64 go.uber.org/zap net time
+	httpd/gateway     act shutdown httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure crypto/tls go.uber.org/zap net time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/facts flag go.uber.org/zap net os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
