@@ -253,7 +253,7 @@ func (c *Call) limit(now, by time.Duration, what string) {
 
 // progress is called when bytes have gone either way.
 func (c *Call) progress() {
-	if c.state == calling {
+	if c.state == calling && c.ended {
 		c.limit(c.pool.s.Now(), c.Timeouts.Head, "no answer comes")
 	} else {
 		c.limit(c.pool.s.Now(), c.Timeouts.Idle, "the server neither sends nor takes more")
@@ -287,7 +287,21 @@ func (c *Call) use(x exchange) {
 // release has the content sent.
 func (c *Call) release(now time.Duration) {
 	c.released = true
-	c.limit(now, c.Timeouts.Head, "no answer comes")
+	if c.limit(now, c.Timeouts.Head, "no answer comes"); !c.ended {
+		c.until = timeout.Never
+	}
+}
+
+// sent is called when content was given to the exchange: n bytes, and err is why not all of it. The server is waited for only if it
+// has no room.
+func (c *Call) sent(n int, err error) {
+	c.written += int64(n)
+	switch {
+	case err == nil && c.state == calling:
+		c.until = timeout.Never
+	case n > 0 || c.until == timeout.Never:
+		c.progress()
+	}
 }
 
 // call sends Content, and reads heads until the one of the answer has come.
@@ -296,7 +310,7 @@ func (c *Call) call() error {
 	if c.Content != nil && !c.ended && c.released {
 		var n int
 		n, full = c.exchange.write(c.Content[c.written:])
-		if c.written += int64(n); c.written == c.Length {
+		if c.sent(n, full); c.written == c.Length {
 			_ = c.End()
 		}
 	}
@@ -401,19 +415,19 @@ func (c *Call) stop() {
 // or an *Error. While there is no connection, it is an act.Blocked that leaves it to Act, or Begin, to wake the task.
 func (c *Call) Write(p []byte) (int, error) {
 	switch {
-	case c.state < calling || c.exchange != nil && !c.released:
+	case c.state < calling || c.state == calling && !c.released:
 		return 0, (*blockedCall)(c)
 	case c.exchange == nil:
 		return 0, c.over()
+	case !c.released:
+		return 0, ErrAnswered
+	case c.pool.s.Now() >= c.total:
+		return 0, c.failure(c.late(c.total), true)
 	case c.Length >= 0 && int64(len(p)) > c.Length-c.written:
 		return 0, c.failure(errLong, true)
 	}
 	n, err := c.exchange.write(p)
-	c.written += int64(n)
-	if n > 0 {
-		c.progress()
-	}
-	if err == nil {
+	if c.sent(n, err); err == nil {
 		return n, nil
 	}
 	blocked, is := err.(act.Blocked)
@@ -430,6 +444,9 @@ func (c *Call) Write(p []byte) (int, error) {
 		}
 	}
 	if is {
+		if late := c.late(c.pool.s.Now()); late != nil {
+			return n, c.failure(late, true)
+		}
 		c.out = blocked
 		return n, (*blockedOutput)(c)
 	}
@@ -484,6 +501,7 @@ func (c *Call) End(trailers ...string) error {
 	}
 	c.ended = true
 	c.exchange.end(lines)
+	c.progress()
 	return nil
 }
 

@@ -94,6 +94,9 @@ func play(t *testing.T, script func(p *peer), bodies ...func(s *scene, co *coro.
 	require.NoError(t, err)
 	ended := 0
 	s.calls, err = s.w.Server("program", act.Config{}, func(on *act.Scheduler) error {
+		on.Spawn(coro.New(func(co *coro.Co) error { // it goes on without a Call
+			return co.UntilOrder(func() error { return co.Sleep(time.Hour) })
+		}))
 		for _, body := range bodies {
 			on.Spawn(coro.New(func(co *coro.Co) error {
 				body(s, co)
