@@ -46,6 +46,14 @@ func (b backEnd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, wanted(kind{r.Method, target, 0}, n, string(all)))
 }
 
+// server speaks HTTP/1.1 and HTTP/2.
+func (b backEnd) server() *http.Server {
+	s := &http.Server{Handler: b, Protocols: new(http.Protocols)}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	return s
+}
+
 // note divides a target, and notes a POST in the file of all back ends.
 func (b backEnd) note(method, path string) (target string, n int) {
 	target = path[:strings.LastIndex(path, "/")+1]
@@ -77,7 +85,7 @@ func back(at string) {
 		var l net.Listener
 		if l, err = net.Listen("tcp", at); err == nil {
 			fmt.Fprintln(os.Stderr, "listening on", at)
-			err = http.Serve(l, backEnd{notes})
+			err = backEnd{notes}.server().Serve(l)
 		}
 	}
 	fmt.Fprintln(os.Stderr, err)
@@ -102,11 +110,10 @@ func (m *mortal) kill(t *testing.T) {
 	exectest.Eventually(t, patience, "the end of the back end", m.Gone)
 }
 
-// healthy runs a back end.
-func healthy(t *testing.T, b backEnd) (at string, end func()) {
+// runs has a server listen.
+func runs(t *testing.T, s *http.Server) (at string, end func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &http.Server{Handler: b}
 	var served sync.WaitGroup
 	served.Go(func() { _ = s.Serve(l) })
 	end = sync.OnceFunc(func() {

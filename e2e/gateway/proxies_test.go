@@ -166,11 +166,13 @@ func ours(t *testing.T, to *origin) *proxy {
 	return &proxy{"gateway", "tcp", program(t, "", to.at).Addr, to}
 }
 
-// program runs examples/gateway with a group of back ends, of which the settings are those of the file.
+// program runs examples/gateway with a group of back ends, of which the settings are those of the file. It speaks HTTP/2 with those
+// whose address follows "h2 ".
 func program(t *testing.T, settings string, backs ...string) *exectest.Program {
 	text := "[[routes]]\ngroup = \"all\"\n[[groups]]\nname = \"all\"\n" + settings + "\n"
 	for _, at := range backs {
-		text += fmt.Sprintf("[[groups.backends]]\naddress = %q\ntimeouts = { head = \"3s\" }\n", at)
+		at, http2 := strings.CutPrefix(at, "h2 ")
+		text += fmt.Sprintf("[[groups.backends]]\naddress = %q\nhttp2 = %v\ntimeouts = { head = \"3s\" }\n", at, http2)
 	}
 	path := filepath.Join(t.TempDir(), "gateway.toml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

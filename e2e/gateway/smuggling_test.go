@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,19 +56,8 @@ var servers = map[string]func(*testing.T) *server{
 			return n.all
 		}}
 	},
-	"net/http": func(t *testing.T) *server {
-		n := &notes{}
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			n.add(r.Method + " " + r.RequestURI)
-			_, _ = io.WriteString(w, r.Method+" "+r.RequestURI)
-		}))
-		t.Cleanup(s.Close)
-		return &server{s.Listener.Addr().String(), func() []string {
-			s.Close()
-			return n.all
-		}}
-	},
+	"net/http":         func(t *testing.T) *server { return standard(t, "", 1) },
+	"net/http, HTTP/2": func(t *testing.T) *server { return standard(t, "h2 ", 2) },
 	"nginx": func(t *testing.T) *server {
 		log := filepath.Join(t.TempDir(), "log")
 		p, at := nginx(t, `log_format asked "$request_method $request_uri";`, "access_log "+log+` asked; return 200 "$request_method $request_uri";`)
@@ -81,6 +69,24 @@ var servers = map[string]func(*testing.T) *server{
 			return strings.Split(strings.TrimSpace(string(text)), "\n")
 		}}
 	},
+}
+
+func standard(t *testing.T, protocol string, version int) *server {
+	n := &notes{}
+	s := backEnd{}.server()
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		n.add(r.Method + " " + r.RequestURI)
+		if r.ProtoMajor != version {
+			n.add(r.Proto)
+		}
+		_, _ = io.WriteString(w, r.Method+" "+r.RequestURI)
+	})
+	at, end := runs(t, s)
+	return &server{protocol + at, func() []string {
+		end()
+		return n.all
+	}}
 }
 
 // hidden are requests with a request in their content, or in what may be taken for it. They are good, and one.

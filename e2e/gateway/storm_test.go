@@ -113,25 +113,26 @@ func (l *load) end(t *testing.T) {
 func TestStorm(t *testing.T) {
 	outside(t)
 	for _, row := range []struct {
-		name, health string
-		stops        bool
-		faults       []string
+		name, health, protocol string
+		stops                  bool
+		faults                 []string
 	}{
-		{"and bad servers are left out", `health = { failures = 5, out = "50ms", return = "1ms" }`, true, append(faults, "?")},
-		{"and bad servers stay", `health = { failures = -1 }`, false, faults},
+		{"bad servers are left out", `health = { failures = 5, out = "50ms", return = "1ms" }`, "", true, append(faults, "?")},
+		{"bad servers stay", `health = { failures = -1 }`, "", false, faults},
+		{"bad servers stay, HTTP/2", `health = { failures = -1 }`, "h2 ", false, faults},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "notes")
 			notes, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			require.NoError(t, err)
 			defer notes.Close()
-			first, endFirst := healthy(t, backEnd{notes})
-			second, endSecond := healthy(t, backEnd{notes})
+			first, endFirst := runs(t, backEnd{notes}.server())
+			second, endSecond := runs(t, backEnd{notes}.server())
 			third := &mortal{at: vacant(t), notes: path}
 			third.start(t)
 			fourth := newOrigin(t)
 			fourth.respond = (&faulty{backEnd: backEnd{notes}, faults: row.faults}).serve
-			p := program(t, "retries = 100\n"+row.health, first, second, third.at, fourth.at)
+			p := program(t, "retries = 100\n"+row.health, row.protocol+first, row.protocol+second, row.protocol+third.at, fourth.at)
 			sockets, goroutines := holds(t, p)
 			l := &load{at: p.Addr, kinds: kinds, want: wanted}
 			l.begin(8)
@@ -202,8 +203,8 @@ func TestAMillionRequests(t *testing.T) {
 	notes, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer notes.Close()
-	first, _ := healthy(t, backEnd{notes})
-	second, _ := healthy(t, backEnd{notes})
+	first, _ := runs(t, backEnd{notes}.server())
+	second, _ := runs(t, backEnd{notes}.server())
 	p := program(t, "", first, second)
 	l := &load{at: p.Addr, kinds: kinds[:3], want: wanted}
 	l.begin(16)
