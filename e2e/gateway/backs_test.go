@@ -26,15 +26,16 @@ import (
 // content returns n bytes that no other number has, so that an answer to another request is seen.
 func content(number, n int) string {
 	data := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{byte(number), byte(number >> 8), byte(number >> 16), byte(number >> 24)}).Read(data) // never fails
+	seed := [32]byte{byte(number), byte(number >> 8), byte(number >> 16), byte(number >> 24)}
+	_, _ = rand.NewChaCha8(seed).Read(data) // never fails
 	return string(data)
 }
 
 // The sizes of contents, in bytes. A small one leaves its server in one piece with the head.
 const small, large = 500, 300_000
 
-// A backEnd answers /small/N and /large/N with the content of this number, and /sum/N with the sum of what it gets. It notes what it
-// has begun that must not be begun twice.
+// A backEnd answers /small/N and /large/N with the content of this number, and /sum/N with the sum of what it gets. It notes each
+// POST, which must not be begun twice.
 type backEnd struct{ notes *os.File }
 
 func (b backEnd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -124,11 +125,12 @@ func runs(t *testing.T, s *http.Server) (at string, end func()) {
 	return l.Addr().String(), end
 }
 
-// faults are what a server does wrong: it sends the text, slowly, and then goes on ("+"), closes the connection ("!"), resets it ("~"),
-// closes one direction ("|"), or says nothing until the gateway goes ("?"). GOOD is the right answer, HALF the half of a large one, and
-// 413 an answer before the content has come.
+// faults are what a server does wrong: it sends the text, slowly, and then goes on ("+"), closes the connection ("!"), resets it
+// ("~"), closes one direction ("|"), or says nothing until the gateway goes ("?"). GOOD is the right answer, HALF the half of a
+// large one, and 413 an answer before the content has come.
 var faults = []string{
-	"!", "~", "HTTP/1.1 200 OK\nContent-Le!", "HTTP/1.1 200 OK\nContent-Le~", "HTTP/1.1 103 Early Hints\n\n~", "HALF!", "HALF~", "GOOD+", "GOOD|",
+	"!", "~", "HTTP/1.1 200 OK\nContent-Le!", "HTTP/1.1 200 OK\nContent-Le~", "HTTP/1.1 103 Early Hints\n\n~",
+	"HALF!", "HALF~", "GOOD+", "GOOD|",
 	"HTTP/1.1 200 OK\nContent-Length: x\n\n!", "413~",
 }
 
@@ -156,7 +158,8 @@ func (f *faulty) serve(c net.Conn, in *bufio.Reader) (more bool) {
 	}
 	good := wanted(kind{target: target}, n, m.body)
 	good = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(good), good)
-	says := strings.NewReplacer("GOOD", good, "HALF", good[:len(good)/2], "413", "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n",
+	says := strings.NewReplacer("GOOD", good, "HALF", good[:len(good)/2],
+		"413", "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n",
 		"\n", "\r\n").Replace(text[:len(text)-1])
 	for part := range slices.Chunk([]byte(says), 1+len(says)/50) {
 		_, _ = c.Write(part)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What arrives through the gateway, at the origin and at the client, is what arrives through nginx 1.22 or HAProxy 2.6: each line of it
-// through one of them, and each line that arrives through both. Lines that differ are in the tables.
+// What arrives through the gateway, at the origin and at the client, is what arrives through nginx 1.22 or HAProxy 2.6: each line
+// of it through one of them, and each line that arrives through both. Lines that differ are in the tables.
 func TestGatewayAmongProxies(t *testing.T) {
 	outside(t)
 	var proxies []*proxy
@@ -28,7 +28,8 @@ func TestGatewayAmongProxies(t *testing.T) {
 				for i, p := range proxies {
 					got[i] = p.passes(t, r)
 				}
-				require.Equal(t, r.differs, differences(got[0], got[1], got[2]), "%.300q, answered by %.300q: the gateway, nginx and HAProxy:\n%s\n\n%s\n\n%s",
+				require.Equal(t, r.differs, differences(got[0], got[1], got[2]),
+					"%.300q, answered by %.300q: the gateway, nginx and HAProxy:\n%s\n\n%s\n\n%s",
 					r.says, r.answer, strings.Join(got[0], "\n"), strings.Join(got[1], "\n"), strings.Join(got[2], "\n"))
 				require.Equal(t, r.differs == "", r.why == "")
 			})

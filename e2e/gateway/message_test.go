@@ -41,7 +41,8 @@ func readResponse(in *bufio.Reader, method string) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &message{line: fmt.Sprint(r.StatusCode), status: r.StatusCode, header: r.Header, trailer: &r.Trailer, content: r.Body, last: r.Close}
+	m := &message{line: fmt.Sprint(r.StatusCode), status: r.StatusCode, header: r.Header, trailer: &r.Trailer, content: r.Body,
+		last: r.Close}
 	m.framed(r.TransferEncoding, r.ContentLength)
 	return m, nil
 }

@@ -166,7 +166,7 @@ func ours(t *testing.T, to *origin) *proxy {
 	return &proxy{"gateway", "tcp", program(t, "", to.at).Addr, to}
 }
 
-// program runs examples/gateway with a group of back ends, of which the settings are those of the file. It speaks HTTP/2 with those
+// program runs examples/gateway with one group, of which the settings are those of the file. It speaks HTTP/2 with the back ends
 // whose address follows "h2 ".
 func program(t *testing.T, settings string, backs ...string) *exectest.Program {
 	text := "[[routes]]\ngroup = \"all\"\n[[groups]]\nname = \"all\"\n" + settings + "\n"
@@ -176,7 +176,8 @@ func program(t *testing.T, settings string, backs ...string) *exectest.Program {
 	}
 	path := filepath.Join(t.TempDir(), "gateway.toml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	p := exectest.Start(t, exectest.Build{Dir: "../../examples/gateway", Race: race.Enabled}.Command(t, "-addr", "127.0.0.1:0", "-config", path,
+	build := exectest.Build{Dir: "../../examples/gateway", Race: race.Enabled}
+	p := exectest.Start(t, build.Command(t, "-addr", "127.0.0.1:0", "-config", path,
 		"-inspect", "127.0.0.1:0", "-inspect-token", token))
 	p.Listens(t, p.Said)
 	return p
@@ -191,8 +192,9 @@ func haproxy(t *testing.T, to *origin) *proxy {
 	defer f.Close()
 	require.NoError(t, l.Close())
 	path := filepath.Join(t.TempDir(), "haproxy.cfg")
-	require.NoError(t, os.WriteFile(path, []byte("defaults\n  mode http\n  timeout connect 2m\n  timeout client 2m\n  timeout server 2m\n"+
-		"listen web\n  bind fd@3\n  http-reuse always\n  server s "+strings.Replace(to.at, "unix:", "unix@", 1)+"\n"), 0o600))
+	config := "defaults\n  mode http\n  timeout connect 2m\n  timeout client 2m\n  timeout server 2m\n" +
+		"listen web\n  bind fd@3\n  http-reuse always\n  server s " + to.at + "\n"
+	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	cmd := exec.Command(tier.Tool(t, "haproxy"), "-db", "-f", path)
 	cmd.ExtraFiles = []*os.File{f}
 	exectest.Start(t, cmd)
@@ -204,8 +206,9 @@ func nginx(t *testing.T, http, server string) (p *exectest.Program, at string) {
 	dir, err := os.MkdirTemp("", "e2e") // of t.TempDir the name is too long for a Unix socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	config := "daemon off; master_process off; pid pid; events {}\nhttp { access_log off; client_body_temp_path a; proxy_temp_path b;\n" +
-		"fastcgi_temp_path c; uwsgi_temp_path d; scgi_temp_path e;\n" + http + "\nserver { listen unix:" + dir + "/web;\n" + server + "\n} }\n"
+	config := "daemon off; master_process off; pid pid; events {}\nhttp { access_log off; client_body_temp_path a;\n" +
+		"proxy_temp_path b; fastcgi_temp_path c; uwsgi_temp_path d; scgi_temp_path e;\n" + http +
+		"\nserver { listen unix:" + dir + "/web;\n" + server + "\n} }\n"
 	path := filepath.Join(dir, "nginx.conf")
 	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	p = exectest.Start(t, exec.Command(tier.Tool(t, "nginx"), "-p", dir, "-e", "stderr", "-c", path))
@@ -221,7 +224,8 @@ func nginx(t *testing.T, http, server string) (p *exectest.Program, at string) {
 
 // engineX passes everything on to an origin.
 func engineX(t *testing.T, to *origin) *proxy {
-	_, at := nginx(t, "upstream o { server "+to.at+"; keepalive 8; }", "location / { proxy_pass http://o; proxy_http_version 1.1;\n"+
-		"proxy_set_header Connection \"\"; proxy_set_header Host $http_host; proxy_buffering off; proxy_request_buffering off; proxy_redirect off; }")
+	_, at := nginx(t, "upstream o { server "+to.at+"; keepalive 8; }",
+		"location / { proxy_pass http://o; proxy_http_version 1.1; proxy_set_header Connection \"\";\n"+
+			"proxy_set_header Host $http_host; proxy_redirect off; proxy_buffering off; proxy_request_buffering off; }")
 	return &proxy{"nginx", "unix", at, to}
 }

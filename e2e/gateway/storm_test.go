@@ -107,9 +107,9 @@ func (l *load) end(t *testing.T) {
 	require.Empty(t, l.wrong)
 }
 
-// Two of four back ends are in order. The third is killed or stopped all the time; the fourth does everything wrong that a server can
-// do. No request fails that may be repeated, unless its answer has begun: then the client sees that it is cut off. Each of the others
-// is passed on at most once.
+// Two of four back ends are in order. The third is killed or stopped all the time; the fourth does everything wrong that a server
+// can do. No request fails that may be repeated, unless its answer has begun: then the client sees that it is cut off. Each of
+// the others is passed on at most once.
 func TestStorm(t *testing.T) {
 	outside(t)
 	for _, row := range []struct {
@@ -132,7 +132,8 @@ func TestStorm(t *testing.T) {
 			third.start(t)
 			fourth := newOrigin(t)
 			fourth.respond = (&faulty{backEnd: backEnd{notes}, faults: row.faults}).serve
-			p := program(t, "retries = 100\n"+row.health, row.protocol+first, row.protocol+second, row.protocol+third.at, fourth.at)
+			p := program(t, "retries = 100\n"+row.health, row.protocol+first, row.protocol+second, row.protocol+third.at,
+				fourth.at)
 			sockets, goroutines := holds(t, p)
 			l := &load{at: p.Addr, kinds: kinds, want: wanted}
 			l.begin(8)
