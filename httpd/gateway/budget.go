@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// budget bounds the retries of a group to a share of its requests in the last 10 s. All schedulers use it. A few counts may be lost
-// when a second begins, since nothing is locked.
+// budget bounds the retries of a group to a share of its requests in the last 10 s. All schedulers use it. A few counts may be
+// lost when a second begins, since nothing is locked.
 type budget struct {
 	share, floor int
 	seconds      [window]struct {

@@ -17,8 +17,8 @@ import (
 type Config struct {
 	// Name is this gateway's in the field Via (RFC 9110 7.6.3); "" means "daimon".
 	Name string
-	// Trust keeps the fields that say where a request comes from, Forwarded and X-Forwarded-*, and adds to them. It is for a gateway
-	// that only other proxies reach: without it they are removed, since clients can send what they like.
+	// Trust keeps the fields that say where a request comes from, Forwarded and X-Forwarded-*, and adds to them. It is for a
+	// gateway that only other proxies reach: without it they are removed, since clients can send what they like.
 	Trust bool
 	// Forwarded adds the field Forwarded (RFC 7239) in addition to X-Forwarded-*.
 	Forwarded bool
@@ -27,14 +27,14 @@ type Config struct {
 	Routes []Route
 }
 
-// Route chooses the group for requests. If several match a request, the one with the most specific host counts, and of these the one
-// with the longest path. A request that none matches is answered with 404.
+// Route chooses the group for requests. If several match a request, the one with the most specific host counts, and of these the
+// one with the longest path. A request that none matches is answered with 404.
 type Route struct {
 	// Host is "example.com", "*.example.com" for all names below it, or "" for any. The port of a request does not count.
 	Host string
-	// Path is what the path of a request begins with, in whole segments: "/api" matches /api and /api/items, but not /apis. "" and "/"
-	// match every path. It is compared with the path without escapes, in which slashes that follow each other are one. A path with a
-	// segment "." or ".." matches nothing, since servers do not agree on what it means.
+	// Path is what the path of a request begins with, in whole segments: "/api" matches /api and /api/items, but not /apis. ""
+	// and "/" match every path. It is compared with the path without escapes, in which slashes that follow each other are one. A
+	// path with a segment "." or ".." matches nothing, since servers do not agree on what it means.
 	Path string
 	// Group is the name of the group.
 	Group string
@@ -48,14 +48,14 @@ type Group struct {
 	// Key is what requests have in common that Hash passes to one back end: "source", the client's address, "path",
 	// "header:" and its name, or "cookie:" and its name. Requests without it take turns.
 	Key string
-	// Failures are the statuses of an answer after which another back end is tried, and which Health counts as failures; nil means 502,
-	// 503 and 504.
+	// Failures are the statuses of an answer after which another back end is tried, and which Health counts as failures; nil
+	// means 502, 503 and 504.
 	Failures []int
-	// Retries bounds how many requests are passed to another back end after a failure, as a percentage of the requests of the last
-	// 10 s, and 10 more. 0 means 20, and less than 0 means none. So a group that fails as a whole gets little more to do.
+	// Retries bounds how many requests are passed to another back end after a failure, as a percentage of the requests of the
+	// last 10 s, and 10 more. 0 means 20, and less than 0 means none. So a group that fails as a whole gets little more to do.
 	Retries int
-	// MaxOut is the largest percentage of back ends that are left out because of their Health; 0 means 50. If more are in a bad state,
-	// all of them are used: it is then more likely that something else is wrong.
+	// MaxOut is the largest percentage of back ends that are left out because of their Health; 0 means 50. If more are in a bad
+	// state, all of them are used: it is then more likely that something else is wrong.
 	MaxOut int
 	Health Health
 }
@@ -76,13 +76,14 @@ type Backend struct {
 	Address string
 	// Host replaces that of the requests.
 	Host string
-	// TLS configures TLS; nil means plain text. It must not be changed. Two Tables have the same back end only if it is the same pointer.
+	// TLS configures TLS; nil means plain text. It must not be changed. Two Tables have the same back end only if it is the same
+	// pointer.
 	TLS      *tls.Config
 	Protocol client.Protocol
 	// Weight is its share, from 1 to 1000; 0 means 1.
 	Weight int
-	// Proxy is the version of the PROXY header that it gets at the beginning of each connection, 1 or 2; 0 means none. Each request then
-	// has a connection of its own.
+	// Proxy is the version of the PROXY header that it gets at the beginning of each connection, 1 or 2; 0 means none. Each
+	// request then has a connection of its own.
 	Proxy int
 	// MaxConns, MaxIdle, MaxWaiting, IdleTimeout and Timeouts are as in client.Origin.
 	MaxConns, MaxIdle, MaxWaiting int
@@ -100,12 +101,13 @@ type Health struct {
 	// Return is over how long its weight grows from a tenth to its own when it is back; 0 means 10 s, less than 0 at once.
 	Return time.Duration
 
-	// Path is the target of checks, such as "/healthz"; "" means that there are none. Each is a GET on a connection of its own, and a
-	// status from 200 to 399 is good.
+	// Path is the target of checks, such as "/healthz"; "" means that there are none. Each is a GET on a connection of its own,
+	// and a status from 200 to 399 is good.
 	Path string
 	// Interval is the time between two checks of a back end, and Timeout how long one may take; 0 means 5 s, and 2 s.
 	Interval, Timeout time.Duration
-	// Fall is after how many bad checks in a row a back end is left out, and Rise after how many good ones it is back; 0 means 3, and 2.
+	// Fall is after how many bad checks in a row a back end is left out, and Rise after how many good ones it is back; 0 means 3,
+	// and 2.
 	Fall, Rise int
 }
 
@@ -118,9 +120,6 @@ type Mistake struct {
 
 // Error returns the place and what is wrong.
 func (m *Mistake) Error() string { return m.Path + ": " + m.Err.Error() }
-
-// Unwrap returns Err.
-func (m *Mistake) Unwrap() error { return m.Err }
 
 // mistakes collects them.
 type mistakes struct{ all []error }
@@ -149,7 +148,8 @@ func (c *Config) check() error {
 		m.at(!groups[r.Group], at+".group", "there is no group %q", r.Group)
 		name := strings.TrimPrefix(r.Host, "*.")
 		m.at(name == "" && r.Host != "" || strings.ContainsRune(name, '*') || !syntax.ValidHost(syntax.Bytes(name)) ||
-			len(syntax.WithoutPort(syntax.Bytes(name))) < len(name), at+".host", "not a host, *. and a host, or nothing: %q", r.Host)
+			len(syntax.WithoutPort(syntax.Bytes(name))) < len(name), at+".host",
+			"not a host, *. and a host, or nothing: %q", r.Host)
 		path, ok := canonical([]byte(r.Path))
 		m.at(r.Path != "" && (r.Path[0] != '/' || !ok || string(path) != r.Path), at+".path",
 			"not a path that begins with a slash, without escapes, dot segments and empty ones: %q", r.Path)
@@ -174,12 +174,9 @@ func (m *mistakes) group(g *Group, at string) {
 		m.at(status < 400 || status > 599, fmt.Sprintf("%s.failures[%d]", at, i), "not a status from 400 to 599: %d", status)
 	}
 	h := &g.Health
-	m.at(h.Path != "" && (h.Path[0] != '/' || !syntax.Target.Only(syntax.Bytes(h.Path))), at+".health.path", "not a path: %q", h.Path)
-	m.at(h.Out < 0, at+".health.out", "less than 0")
-	m.at(h.Interval < 0, at+".health.interval", "less than 0")
-	m.at(h.Timeout < 0, at+".health.timeout", "less than 0")
-	m.at(h.Fall < 0, at+".health.fall", "less than 0")
-	m.at(h.Rise < 0, at+".health.rise", "less than 0")
+	m.at(h.Path != "" && (h.Path[0] != '/' || !syntax.Target.Only(syntax.Bytes(h.Path))), at+".health.path",
+		"not a path: %q", h.Path)
+	m.at(min(h.Out, h.Interval, h.Timeout) < 0 || min(h.Fall, h.Rise) < 0, at+".health", "a value is less than 0 that must not be")
 	m.at(len(g.Backends) == 0, at+".backends", "a group needs a back end")
 	seen := map[string]bool{}
 	for i := range g.Backends {

@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 )
 
-// Gateway passes requests on as its [Table] says: Serve is the Handler of an httpd.Server. It is a service too, of the same schedulers:
-// give it to program.Server.Run, or its Setup to act.Run. Call Swap before that.
+// Gateway passes requests on as its [Table] says: Serve is the Handler of an httpd.Server. It is a service too, of the same
+// schedulers: give it to program.Server.Run, or its Setup to act.Run. Call Swap before that.
 type Gateway struct {
 	table atomic.Pointer[Table]
 	mu    sync.Mutex     // of Swap and Setup
@@ -35,9 +35,9 @@ func (g *Gateway) Setup(s *act.Scheduler) error {
 	return nil
 }
 
-// Swap puts a Table in force. Requests that are under way keep the one that they began with. Back ends that are in both, in a group of
-// the same name and with the same settings, keep their connections, their health and their counts. The others are closed after the last
-// request of the old Table. It is called before Setup, and later on a goroutine.
+// Swap puts a Table in force. Requests that are under way keep the one that they began with. Back ends that are in both, in a
+// group of the same name and with the same settings, keep their connections, their health and their counts. The others are closed
+// after the last request of the old Table. It is called before Setup, and later on a goroutine.
 func (g *Gateway) Swap(t *Table) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -60,8 +60,9 @@ func (g *group) pick(r *httpd.Request, tried []*backend) *backend {
 // stride is how far a choice moves a back end of weight 1 in the order of turns. A back end of weight 2 moves half as far.
 const stride = 1 << 20
 
-// choose returns the best back end. In the order of turns each back end has a place, and the one with the first place is next. A place
-// is less than the present turn by half a step at most, so a back end that was left out for a while does not get what it has missed.
+// choose returns the best back end. In the order of turns each back end has a place, and the one with the first place is next. A
+// place is less than the present turn by half a step at most, so a back end that was left out for a while does not get what it
+// has missed.
 func (g *group) choose(now time.Duration, key uint64, keyed bool, tried []*backend) *backend {
 	if len(g.backends) == 1 && len(tried) == 0 {
 		return g.backends[0]
@@ -105,7 +106,7 @@ func (g *group) cost(b *backend, weight float64, key uint64, keyed bool) float64
 	switch {
 	case g.policy == LeastRequests:
 		return float64(b.active.Load()+1) / weight
-	case keyed: // rendezvous hashing: each back end draws a number by the key, exponentially distributed with the rate of its weight
+	case keyed: // rendezvous hashing: by the key each back end draws a number, which is exponentially distributed
 		return -math.Log((float64(mix(key^b.hash)>>11)+0.5)/(1<<53)) / weight
 	}
 	return 0

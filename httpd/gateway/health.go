@@ -15,7 +15,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// health is what is known of a back end. All schedulers use it. A back end is out before the time since, and its weight grows after it.
+// health is what is known of a back end. All schedulers use it. A back end is out before the time since, and its weight grows
+// after it.
 type health struct {
 	since    atomic.Int64 // on the schedulers' clock; 0: it never was out; down: until checks succeed
 	times    atomic.Int32 // how often it was out in a row
@@ -24,10 +25,8 @@ type health struct {
 }
 
 const (
-	down         = math.MaxInt64
-	mostOut      = 5 * time.Minute
-	standardOut  = 10 * time.Second
-	standardBack = 10 * time.Second
+	down    = math.MaxInt64
+	mostOut = 5 * time.Minute
 )
 
 // out reports whether the back end is left out.
@@ -36,7 +35,7 @@ func (h *health) out(now time.Duration) bool { return int64(now) < h.since.Load(
 // share is the part of its weight that a back end has, from 0.1 to 1.
 func (h *health) share(now, back time.Duration) float64 {
 	since := time.Duration(h.since.Load())
-	back = cmp.Or(back, standardBack)
+	back = cmp.Or(back, 10*time.Second)
 	if since == 0 || now < since || now-since >= back {
 		return 1
 	}
@@ -47,8 +46,7 @@ func (h *health) share(now, back time.Duration) float64 {
 func (b *backend) note(now time.Duration, good bool) {
 	h := &b.state
 	since := h.since.Load()
-	limit := cmp.Or(b.Health.Failures, 5)
-	switch {
+	switch limit := cmp.Or(b.Health.Failures, 5); {
 	case int64(now) < since:
 	case good:
 		if h.failures.Load() != 0 {
@@ -70,7 +68,7 @@ func (b *backend) note(now time.Duration, good bool) {
 
 // howLong returns how long a back end is left out that was n times in a row.
 func (b *backend) howLong(n int32) time.Duration {
-	d := cmp.Or(b.Out, standardOut)
+	d := cmp.Or(b.Out, 10*time.Second)
 	return max(d, min(d<<min(n, 10), mostOut))
 }
 
@@ -110,7 +108,12 @@ func (c *checker) Act(t *act.Task) act.Directive {
 	if c.call != nil {
 		switch d := c.call.Act(t); d {
 		case act.Done:
-			c.result(now, statusError(c.call.Response()))
+			r, err := c.call.Response(), error(nil)
+			if r.Status() >= 400 {
+				err = fmt.Errorf("status %d", r.Status())
+			}
+			_ = r.Close()
+			c.result(now, err)
 		case act.Failed:
 			c.result(now, t.Err())
 		default:
@@ -121,16 +124,7 @@ func (c *checker) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// statusError ends an answer, and returns what is wrong with it.
-func statusError(r *client.Response) error {
-	defer r.Close()
-	if r.Status() >= 400 {
-		return fmt.Errorf("status %d", r.Status())
-	}
-	return nil
-}
-
-// result takes the result of a check. The first one that is bad, or good, begins a new count.
+// result counts the result of a check.
 func (c *checker) result(now time.Duration, err error) {
 	b, since := c.b, &c.b.state.since
 	c.call = nil

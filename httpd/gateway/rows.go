@@ -77,16 +77,15 @@ type list struct {
 // List implements facts.Lister.
 func (l *list) List(again bool, visit func(row any) bool) (more bool) {
 	if again {
-		l.rows = l.rows[:0]
+		l.rows = nil
 		for _, g := range l.all {
 			l.rows = g.table.Load().list(l.s.Now(), l.rows)
 		}
 	}
-	for len(l.rows) > 0 {
-		row := l.rows[0]
-		l.rows = l.rows[1:]
+	for i, row := range l.rows {
 		if !visit(row) {
-			return len(l.rows) > 0
+			l.rows = l.rows[i+1:]
+			return true
 		}
 	}
 	return false
@@ -95,8 +94,8 @@ func (l *list) List(again bool, visit func(row any) bool) (more bool) {
 // list appends the rows of routes and back ends.
 func (t *Table) list(now time.Duration, to []any) []any {
 	for _, r := range t.routes {
-		to = append(to, &facts.Route{Name: r.name, Group: r.group.name, Active: uint64(r.active.Load()), Requests: r.requests.Load(),
-			Failed: r.failed.Load(), Retries: r.retries.Load()})
+		to = append(to, &facts.Route{Name: r.name, Group: r.group.name, Active: uint64(r.active.Load()),
+			Requests: r.requests.Load(), Failed: r.failed.Load(), Retries: r.retries.Load()})
 	}
 	for _, b := range t.backends {
 		state := "in use"

@@ -20,6 +20,7 @@ type Table struct {
 	backends []*backend // of all groups; each has its part of the array
 	groups   map[string]*group
 	byHost   map[string][]*route // in lower case: "example.com", ".example.com" for *.example.com, ""; the longest path first
+	wild     bool                // there is a host of the form *.example.com
 	// uses counts the requests that are under way with the Table, and the Gateway while it is in force. At 0 it is over.
 	uses atomic.Int64
 }
@@ -33,8 +34,8 @@ type route struct {
 	*routeCounts
 }
 
-// NewTable makes a Table. If c has mistakes, the error joins a *Mistake for each of them (errors.Join). No connection is made. The Table
-// is for one Gateway.
+// NewTable makes a Table. If c has mistakes, the error joins a *Mistake for each of them (errors.Join). No connection is made.
+// The Table is for one Gateway.
 func NewTable(c Config) (*Table, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -55,6 +56,7 @@ func NewTable(c Config) (*Table, error) {
 		path := strings.TrimSuffix(x.Path, "/")
 		r := &route{table: t, path: path, name: x.Host + path + "/", group: t.groups[x.Group], routeCounts: &routeCounts{}}
 		host := strings.ToLower(strings.TrimPrefix(x.Host, "*"))
+		t.wild = t.wild || strings.HasPrefix(host, ".")
 		t.routes, t.byHost[host] = append(t.routes, r), append(t.byHost[host], r)
 	}
 	for _, all := range t.byHost {
@@ -103,7 +105,7 @@ func (t *Table) route(host, path []byte) *route {
 		return r
 	}
 	for i, c := range host {
-		if c == '.' && i > 0 {
+		if c == '.' && t.wild && i > 0 {
 			if r := under(t.byHost[string(host[i:])], path); r != nil {
 				return r
 			}
@@ -123,10 +125,10 @@ func under(all []*route, path []byte) *route {
 	return nil
 }
 
-// canonical returns a path without escapes, with one slash for several. It reports whether that is possible, and no segment is "." or
-// "..". A path that needs no change is returned as it is.
+// canonical returns a path without escapes, with one slash for several. It reports whether that is possible, and no segment is
+// "." or "..". A path that needs no change is returned as it is.
 func canonical(path []byte) ([]byte, bool) {
-	if bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte("/.")) {
+	if plain(path) {
 		return path, true
 	}
 	path, ok := syntax.Unescape(nil, path)
@@ -140,6 +142,18 @@ func canonical(path []byte) ([]byte, bool) {
 		ok = ok && string(segment) != "." && string(segment) != ".."
 	}
 	return kept, ok
+}
+
+// plain reports whether a path certainly needs no change.
+func plain(path []byte) bool {
+	before := byte(0)
+	for _, c := range path {
+		if c == '%' || before == '/' && (c == '/' || c == '.') {
+			return false
+		}
+		before = c
+	}
+	return true
 }
 
 // identity is what back ends of two Tables have in common if they are the same.
@@ -208,8 +222,8 @@ type backend struct {
 func newBackend(group string, b Backend, h Health) *backend {
 	x := &backend{identity: identity{group, b, h}, proxy: b.Proxy, hash: hashOf([]byte(b.Address))}
 	x.Weight = max(1, b.Weight)
-	x.origin = &client.Origin{Address: b.Address, Host: b.Host, TLS: b.TLS, Protocol: b.Protocol, MaxConns: b.MaxConns, MaxIdle: b.MaxIdle,
-		MaxWaiting: b.MaxWaiting, IdleTimeout: b.IdleTimeout, Timeouts: b.Timeouts}
+	x.origin = &client.Origin{Address: b.Address, Host: b.Host, TLS: b.TLS, Protocol: b.Protocol, MaxConns: b.MaxConns,
+		MaxIdle: b.MaxIdle, MaxWaiting: b.MaxWaiting, IdleTimeout: b.IdleTimeout, Timeouts: b.Timeouts}
 	x.probe = &client.Origin{Address: b.Address, Host: b.Host, TLS: b.TLS, Protocol: b.Protocol, MaxIdle: -1,
 		Timeouts: client.Timeouts{Total: cmp.Or(h.Timeout, 2*time.Second)}}
 	return x

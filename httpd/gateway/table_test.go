@@ -77,8 +77,7 @@ func TestMistakesHaveTheirPlaces(t *testing.T) {
 		places = append(places, m.Path)
 	}
 	require.Equal(t, strings.Fields(`groups[1].name groups[2].policy groups[2].key groups[2].retries groups[2].max_out groups[2].failures[1]
-		groups[2].health.path groups[2].health.out groups[2].health.interval groups[2].health.timeout groups[2].health.fall
-		groups[2].health.rise groups[2].backends groups[3].key groups[3].backends[1].address groups[3].backends[2].address
+		groups[2].health.path groups[2].health groups[2].backends groups[3].key groups[3].backends[1].address groups[3].backends[2].address
 		groups[3].backends[3].address groups[3].backends[3].host groups[3].backends[3].weight groups[3].backends[3].proxy
 		routes[1].group routes[2] routes[3].host routes[4].host routes[5].host routes[6].path routes[7].path routes[8].path routes[9].path`), places)
 	_, err = NewTable(Config{})
