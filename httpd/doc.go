@@ -58,4 +58,6 @@
 // is lost that was on its way. Floods of frames that cost the client nothing end their connection; docs/limits.md lists them.
 //
 // There is no push, and Upgrade: h2c is ignored, since RFC 9113 has taken it out. WebSocket is package websocket.
+//
+// Package client calls other servers, and package gateway passes requests on to them.
 package httpd
