@@ -34,13 +34,13 @@ type transfer struct {
 	framing http1.Framing
 	content content // of the request
 	coding  coding  // of the response
-	pending []byte  // bytes that the connection had no room for
-	whole   []byte  // sent after that, without a copy
-	lost    error   // why the client cannot be told anything any more
+	watch   watch
+	pending []byte // bytes that the connection had no room for
+	whole   []byte // sent after that, without a copy
+	lost    error  // why the client cannot be told anything any more
 	cause   act.Blocked
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
-	watch   watch
 }
 
 // watch is whether the handler wants to know when the client has closed its side.
