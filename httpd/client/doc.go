@@ -20,11 +20,12 @@
 //
 // # Connections
 //
-// Connections belong to the scheduler that has made them. Each scheduler keeps the idle ones of an Origin, and the latest is used
-// first. HTTP/1 has one request at a time on a connection, HTTP/2 many. A connection that has ended, or on which bytes have come that
-// no request has asked for, is not used again. If a connection that was used before is lost before any byte of an answer, the request
-// is sent once more on a new one. It has to be safe (RFC 9110 9.2.2): the method is idempotent or Call.Repeatable is set, and the
-// content is Call.Content or none.
+// Connections belong to a scheduler. Each scheduler keeps the idle ones of an Origin, and the latest is used first. If a Call waits
+// because Origin.MaxConns is reached, an idle connection of another scheduler is handed to it, or closed to make room. The schedulers
+// whose Calls wait are served in turn. HTTP/1 has one request at a time on a connection, HTTP/2 many. A connection that has ended, or
+// on which bytes have come that no request has asked for, is not used again. If a connection that was used before is lost before any
+// byte of an answer, the request is sent once more on a new one. It has to be safe (RFC 9110 9.2.2): the method is idempotent or
+// Call.Repeatable is set, and the content is Call.Content or none.
 //
 // # Strict
 //

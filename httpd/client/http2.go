@@ -305,9 +305,13 @@ func (x *http2Conn) remove(s *stream) {
 			x.retire()
 		}
 		x.waker.Wake()
+		x.pool.share()
 	}
 	x.pool.wakeFirst()
 }
+
+// idle reports whether it serves, and has no Call.
+func (x *http2Conn) idle() bool { return x.phase == serving && len(x.streams) == 0 }
 
 // find returns the stream with this number, or nil.
 func (x *http2Conn) find(id uint32) *stream {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -14,10 +15,10 @@ import (
 type keeper struct {
 	desk    *desk
 	waker   act.Waker
+	bell    act.AtomicWaker // for other schedulers
 	timer   timeout.Timer
 	next    time.Duration // when it looks; 0: never
-	begun   bool
-	ordered bool // shutdown has begun: no connection is kept
+	ordered bool          // shutdown has begun: no connection is kept
 }
 
 // often is how soon the keeper looks at a connection that has become idle.
@@ -30,18 +31,16 @@ func (k *keeper) note(now, until time.Duration) {
 		return
 	}
 	k.next = at
-	if !k.begun {
-		k.begun = true
-		k.desk.s.Attach(k)
-	}
 	k.waker.Wake()
 }
 
 // Act looks at all idle connections, and waits for the end of one.
 func (k *keeper) Act(t *act.Task) act.Directive {
 	k.waker = t.Waker()
+	k.bell.Set(k.waker)
 	now, next := t.Scheduler().Now(), timeout.Never
-	for _, p := range k.desk.inOrder {
+	for _, p := range slices.Backward(k.desk.inOrder) { // attend may remove it
+		p.attend()
 		next = min(next, p.sweep(t, now))
 	}
 	if k.next > now { // a connection has become idle a moment ago

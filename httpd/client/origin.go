@@ -9,10 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -57,10 +55,8 @@ type Origin struct {
 	host    string // of requests
 	filters []listener.Filter
 	filter1 []listener.Filter // likewise, for HTTP/1.1 alone
-	conns   atomic.Int32      // of all schedulers, with the ones that are being made
-	mu      sync.Mutex
-	pools   []*pool
-	closed  bool
+	places                    // with the connections that are being made
+	closed  bool              // under mu
 }
 
 // Protocol says which versions of HTTP an Origin speaks.
@@ -98,6 +94,7 @@ func (x Timeouts) or(y Timeouts) Timeouts {
 var defaults = Timeouts{10 * time.Second, 10 * time.Second, time.Minute, time.Minute, -1}
 
 const (
+	noBound         = 1 << 30
 	standardConns   = 1024
 	standardIdle    = 64
 	standardKeep    = time.Minute
@@ -166,6 +163,6 @@ func (o *Origin) Close() {
 	defer o.mu.Unlock()
 	o.closed = true
 	for _, p := range o.pools {
-		_ = p.s.Post(func(*act.Scheduler) { p.close() }) // an error means that the scheduler has ended, with its connections
+		p.keeper.bell.Wake()
 	}
 }

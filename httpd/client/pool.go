@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
@@ -29,8 +30,17 @@ type desk struct {
 var desks = act.NewLocal(func(s *act.Scheduler) *desk {
 	d := &desk{s: s, pools: map[*Origin]*pool{}}
 	d.keeper.desk = d
+	s.Attach(&d.keeper)
 	return d
 })
+
+// Close ends the pools: the scheduler calls it when it is closed.
+func (d *desk) Close() error {
+	for _, p := range slices.Backward(d.inOrder) {
+		p.close()
+	}
+	return nil
+}
 
 // keepReadings bounds how many are kept for the next requests.
 const keepReadings = 64
@@ -83,6 +93,12 @@ type pool struct {
 	dials   int          // connections that are being made for whoever comes first
 	http1   bool         // the server has chosen HTTP/1.1
 	closed  bool
+
+	bounds []*places   // that count its connections
+	lacks  *places     // that had no place at the latest attempt
+	wish   *places     // where p has asked for one
+	offers atomic.Bool // there may be idle connections
+	gifts  []gift      // under the mu of the Origin
 }
 
 // poolOf returns the pool of an Origin on a scheduler.
@@ -92,8 +108,11 @@ func poolOf(o *Origin, s *act.Scheduler) *pool {
 	if p == nil {
 		p = &pool{desk: d, o: o}
 		d.pools[o], d.inOrder = p, append(d.inOrder, p)
+		o.join(p, most(o.MaxConns, standardConns, noBound))
+		if o.Client != nil {
+			o.Client.join(p, most(o.Client.MaxConns, noBound, noBound))
+		}
 		o.mu.Lock()
-		o.pools = append(o.pools, p)
 		p.closed = o.closed
 		o.mu.Unlock()
 	}
@@ -108,6 +127,7 @@ func (p *pool) take(c *Call) error {
 	if len(p.waiting) > 0 && p.waiting[0] != c { // those come first
 		return p.queue(c)
 	}
+	p.lacks = nil
 	if x := p.join(c); x != nil {
 		p.unqueue(c)
 		p.counts.reused++
@@ -172,30 +192,25 @@ func (p *pool) unused() *http1Conn {
 	return nil
 }
 
-// begin takes a place for another connection, if there is one.
-func (p *pool) begin() bool {
-	limit := int32(most(p.o.MaxConns, standardConns, 1<<30))
-	if p.o.conns.Add(1) <= limit {
-		return true
-	}
-	p.o.conns.Add(-1)
-	return false
-}
-
-// giveWay closes the connection that has been idle for the longest time, in favour of a new one, and reports whether it did.
+// giveWay closes the connection of HTTP/1 that has been idle for the longest time, and reports whether there was one. Its place is
+// the caller's. Otherwise it has one of HTTP/2 end, which gives its place back itself.
 func (p *pool) giveWay() bool {
 	if len(p.idle) == 0 {
+		if i := slices.IndexFunc(p.shared, (*http2Conn).idle); i >= 0 {
+			p.shared[i].retire()
+		}
 		return false
 	}
-	x := p.idle[0]
+	p.end(p.idle[0])
 	p.idle = slices.Delete(p.idle, 0, 1)
-	p.drop(x)
-	return p.begin()
+	return true
 }
 
 // free gives a place back: another Call may make a connection.
 func (p *pool) free() {
-	p.o.conns.Add(-1)
+	for _, b := range p.bounds {
+		b.leave()
+	}
 	p.wakeFirst()
 }
 
@@ -224,7 +239,10 @@ func (p *pool) unqueue(c *Call) {
 		c.queued = false
 		i := slices.Index(p.waiting, c)
 		p.waiting = slices.Delete(p.waiting, i, i+1)
-		p.wakeFirst()
+		if p.wakeFirst(); len(p.waiting) == 0 {
+			p.ask()
+			p.share()
+		}
 	}
 }
 
@@ -232,7 +250,7 @@ func (p *pool) unqueue(c *Call) {
 type blockedPlace Call
 
 func (*blockedPlace) Error() string     { return "client: all connections are in use" }
-func (b *blockedPlace) Arm(t *act.Task) { b.waker = t.Waker() }
+func (b *blockedPlace) Arm(t *act.Task) { b.waker = t.Waker(); b.pool.ask() }
 
 // connected begins a Call on a connection that it has made.
 func (p *pool) connected(c *Call, conn *listener.Conn) error {
@@ -255,32 +273,50 @@ func (p *pool) connected(c *Call, conn *listener.Conn) error {
 
 var errNotHTTP2 = errors.New("the server does not speak HTTP/2")
 
-// give keeps a connection that has carried a Call to its end.
+// give takes back a connection that has carried a Call to its end.
 func (p *pool) give(x *http1Conn) {
+	if p.keep(x) {
+		p.share()
+		p.wakeFirst()
+	}
+}
+
+// keep keeps an idle connection, or closes it.
+func (p *pool) keep(x *http1Conn) bool {
 	if p.closed || p.keeper.ordered || len(p.idle) >= most(p.o.MaxIdle, standardIdle, 0) && len(p.waiting) == 0 {
 		p.drop(x)
-		return
+		return false
 	}
 	now := p.s.Now()
 	x.until = now + cmp.Or(p.o.IdleTimeout, standardKeep)
 	p.idle = append(p.idle, x)
-	p.wakeFirst()
 	p.keeper.note(now, x.until)
+	return true
 }
 
 // drop closes an idle connection.
 func (p *pool) drop(x *http1Conn) {
-	_ = x.Conn.Internals().CloseWithin(0) // an error means that it has gone
+	p.end(x)
 	p.free()
 }
 
-// close is called when the Origin is closed.
+// end closes a connection, and keeps its place.
+func (p *pool) end(x *http1Conn) { _ = x.Conn.Internals().CloseWithin(0) } // an error means that it has gone
+
+// close is called when the Origin or the scheduler is closed.
 func (p *pool) close() {
 	p.closed = true
+	for _, b := range p.bounds {
+		b.part(p)
+	}
+	for _, g := range p.gifts { // nobody gives any more
+		g.Close()
+		p.free()
+	}
 	for _, x := range p.idle {
 		p.drop(x)
 	}
-	p.idle = nil
+	p.idle, p.gifts = nil, nil
 	for _, x := range slices.Clone(p.shared) {
 		x.retire()
 	}
