@@ -232,7 +232,7 @@ func (r *runner) step() {
 		}
 		ok = false // nothing is left on any scheduler, so no pass begins in which a timer could fire
 	}
-	if ready := len(r.queue) + len(r.demons); ready > 0 && !r.bounded {
+	if ready := len(r.queue) + len(r.demons); ready > 0 && !r.bounded && !r.s.Finished() { // attached demons do not keep Run from returning
 		w.Errorf("%v rests, but %d tasks and demons are ready", r, ready)
 	}
 	w.disable(r)

@@ -431,16 +431,18 @@ func (c *Call) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	blocked, is := err.(act.Blocked)
-	if is && c.state == calling { // the server may answer instead of taking it
+	if c.state == calling { // the server may have answered instead of taking it
 		switch err = c.call(); {
 		case c.state == answered:
 			return n, ErrAnswered
 		case err == nil: // it was an interim answer, or the request begins anew
 			return n, (*blockedCall)(c)
-		case isBlocked(err):
+		case !isBlocked(err):
+			is = false
+		case is:
 			blocked = both{blocked, err.(act.Blocked)}
 		default:
-			is = false
+			blocked, is = err.(act.Blocked), true
 		}
 	}
 	if is {
@@ -453,7 +455,8 @@ func (c *Call) Write(p []byte) (int, error) {
 	if err == ErrAnswered {
 		return n, err
 	}
-	return n, c.failure(err, true)
+	_, sure := err.(notDone)
+	return n, c.failure(err, !sure)
 }
 
 // Begin returns an action that is Done when the content can be written, which is earlier than the Call: for a coroutine that writes
