@@ -123,7 +123,7 @@ const floors = `
 	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 internal/budget internal/facts internal/panics internal/race httpd/internal/route httpd/internal/timeout
 	                  internal/summary go.uber.org/zap net os time
 	httpd/client      act shutdown listener secure httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 httpd/internal/timeout internal/budget crypto/tls net os time
-	# net and crypto/tls for the servers of a configuration; the handshake of WebSocket has a SHA-1 in base64
+	# net and crypto/tls for the servers of a configuration
 	httpd/gateway     act shutdown httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure crypto/tls go.uber.org/zap net time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/facts flag go.uber.org/zap net os syscall time
@@ -134,7 +134,7 @@ const floors = `
 	# the handshake of WebSocket has a SHA-1 in base64; a client masks with random keys
 	httpd/websocket   act shutdown listener httpd httpd/internal/http1 httpd/internal/syntax httpd/internal/timeout httpd/websocket/internal/frame
 	                  httpd/websocket/internal/deflate internal/race
-	                  crypto/rand net net/textproto net/url time
+	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
 	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/handover internal/lane internal/panics internal/summary listener monitor netpoll secure service
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
