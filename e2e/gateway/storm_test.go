@@ -134,9 +134,11 @@ func TestStorm(t *testing.T) {
 			fourth.respond = (&faulty{backEnd: backEnd{notes}, faults: row.faults}).serve
 			p := program(t, "retries = 100\n"+row.health, row.protocol+first, row.protocol+second, row.protocol+third.at,
 				fourth.at)
-			sockets, goroutines := holds(t, p)
+			sockets, _ := holds(t, p)
 			l := &load{at: p.Addr, kinds: kinds, want: wanted}
 			l.begin(8)
+			l.more(t, 20)
+			_, goroutines := holds(t, p) // of both schedulers; a connection has none
 			for i := range tier.Choose(0, 20, 500) {
 				l.more(t, 20)
 				if row.stops && i%10 == 9 {
