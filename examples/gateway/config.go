@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -18,30 +19,26 @@ import (
 // The file as gateway.toml explains it. Package gateway checks what the keys mean.
 type (
 	config struct {
-		Name      string
-		Trust     bool
-		Forwarded bool
-		Groups    []group
-		Routes    []gateway.Route
+		Name             string
+		Trust, Forwarded bool
+		Groups           []group
+		Routes           []gateway.Route
 	}
 
 	group struct {
-		Name     string
-		Policy   gateway.Policy
-		Key      string
-		Failures []int
-		Retries  *int
-		MaxOut   int `toml:"max_out"`
-		Health   health
-		Backends []backend
+		Name, Key string
+		Policy    gateway.Policy
+		Failures  []int
+		Retries   *int
+		MaxOut    int `toml:"max_out"`
+		Health    health
+		Backends  []backend
 	}
 
 	health struct {
-		Failures          int
-		Out, Return       span
-		Path              string
-		Interval, Timeout span
-		Fall, Rise        int
+		Path                           string
+		Failures, Fall, Rise           int
+		Out, Return, Interval, Timeout span
 	}
 
 	backend struct {
@@ -57,9 +54,8 @@ type (
 	}
 
 	security struct {
-		Name string
-		CA   string
-		Skip bool `toml:"skip_verify"`
+		Name, CA string
+		Skip     bool `toml:"skip_verify"`
 	}
 )
 
@@ -89,27 +85,24 @@ func (f *files) read() (*gateway.Table, error) {
 	}
 	var c config
 	err = toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&c)
-	if err != nil {
-		return nil, f.mistakes(err, nil)
+	var made gateway.Config
+	if err == nil {
+		made, err = f.convert(&c)
 	}
-	made, err := f.convert(&c)
-	if err != nil {
-		return nil, f.mistakes(err, text)
+	var table *gateway.Table
+	if err == nil {
+		table, err = gateway.NewTable(made)
 	}
-	table, err := gateway.NewTable(made)
-	if err != nil {
-		return nil, f.mistakes(err, text)
-	}
-	return table, nil
+	return table, f.mistakes(err, text)
 }
 
-// mistakes adds the line to each error.
+// mistakes adds the line to each error, if there is one.
 func (f *files) mistakes(err error, text []byte) error {
 	var all []error
-	line := func(n int, what any) { all = append(all, fmt.Errorf("%s:%d: %v", f.path, n, what)) }
 	var unknown *toml.StrictMissingError
 	var syntax *toml.DecodeError
 	var m *gateway.Mistake
+	line := func(n int, what any) { all = append(all, fmt.Errorf("%s:%d: %v", f.path, n, what)) }
 	switch several, is := err.(interface{ Unwrap() []error }); {
 	case errors.As(err, &unknown):
 		for _, e := range unknown.Errors {
@@ -135,14 +128,12 @@ func (f *files) mistakes(err error, text []byte) error {
 func (f *files) convert(c *config) (made gateway.Config, err error) {
 	made = gateway.Config{Name: c.Name, Trust: c.Trust, Forwarded: c.Forwarded, Routes: c.Routes}
 	for i, g := range c.Groups {
-		h := g.Health
+		h := &g.Health
 		to := gateway.Group{Name: g.Name, Policy: g.Policy, Key: g.Key, Failures: g.Failures, MaxOut: g.MaxOut, Health: gateway.Health{
 			Failures: h.Failures, Out: time.Duration(h.Out), Return: time.Duration(h.Return), Path: h.Path,
 			Interval: time.Duration(h.Interval), Timeout: time.Duration(h.Timeout), Fall: h.Fall, Rise: h.Rise}}
 		if g.Retries != nil {
-			if to.Retries = *g.Retries; *g.Retries == 0 {
-				to.Retries = -1
-			}
+			to.Retries = cmp.Or(*g.Retries, -1)
 		}
 		for j, b := range g.Backends {
 			t := b.Timeouts
@@ -179,7 +170,7 @@ func (f *files) security(s security) (*tls.Config, error) {
 			return nil, fmt.Errorf("no certificate in %s", s.CA)
 		}
 	}
-	key := fmt.Sprint(s.Name, s.Skip, string(ca))
+	key := fmt.Sprintf("%q %v %s", s.Name, s.Skip, ca)
 	if same := f.tls[key]; same != nil {
 		return same, nil
 	}

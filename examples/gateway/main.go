@@ -44,22 +44,13 @@ func main() {
 		}
 		return err
 	}
-	if *check {
-		_, err := f.read()
-		exit(err, 0)
-	}
 	if err := server.Reload(); err != nil {
-		exit(err, 1)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if *check {
+		return
 	}
 	web := &httpd.Server{Handler: httpd.Limited(limits.Take, g.Serve), OnResponse: log.OnResponse()}
 	server.Run(g, server.Listen(server.Addr, web.Serve))
-}
-
-// exit ends the program: with an error, or with the status.
-func exit(err error, status int) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
 }
