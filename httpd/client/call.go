@@ -65,6 +65,7 @@ type Call struct {
 	released bool  // the content may be sent: the server has not been asked, or wants it
 	reused   bool  // the connection has carried other requests
 	fresh    bool  // only a new connection is good enough
+	asked    bool  // a server that was lost may have acted on the request
 	queued   bool  // in pool.waiting
 	place    bool  // the Call has a connection of the Origin's number: it dials
 	tries    uint8
@@ -360,6 +361,7 @@ func (c *Call) again(err error) bool {
 	}
 	c.exchange.leave()
 	c.exchange, c.state = nil, waiting
+	c.asked = c.asked || !sure
 	c.pool.counts.repeats++
 	c.limit(c.pool.s.Now(), c.Timeouts.Wait, "no connection is free")
 	return true
@@ -377,7 +379,7 @@ func idempotent(method string) bool {
 // fail ends the Call.
 func (c *Call) fail(err error) {
 	_, sure := err.(notDone)
-	sent := c.state == calling && !sure
+	sent := c.asked || c.state == calling && !sure
 	c.stop()
 	c.state = failed
 	c.answer.err = c.failure(err, sent)

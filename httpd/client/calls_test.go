@@ -217,6 +217,7 @@ func TestExpect(t *testing.T) {
 					require.NoError(t, err)
 					require.InDelta(t, row.gets, p.w.Now()-begin, float64(5*ms))
 					p.say(hello)
+					p.ask()
 				}
 				play(t, script, func(s *scene, co *coro.Co) {
 					call := &client.Call{Origin: &client.Origin{Address: at}, Method: "POST", Expect: true, Content: []byte("hello")}

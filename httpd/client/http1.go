@@ -310,12 +310,19 @@ func (x *http1Conn) conn() *listener.Conn {
 	return x.Conn
 }
 
+// silent reports whether nothing has come that was not read. It costs no system call, since the engine knows what is there. One that
+// has to begin to receive first has done so when the connection is given back, and knows it when it is taken.
+func (x *http1Conn) silent() bool {
+	_, err := x.Conn.Peek(1)
+	return isBlocked(err)
+}
+
 // leave keeps the connection for the next Call, if nothing is left of this one on it.
 func (x *http1Conn) leave() {
 	r := x.reading
 	x.reading = nil
-	clean := r.state == complete && r.sent && r.keeps && len(r.pending) == 0 && x.Conn.Buffered() == 0
 	finished := r.state == complete && r.sent
+	clean := finished && r.keeps && len(r.pending) == 0 && x.silent()
 	x.pool.desk.keepReading(r)
 	switch {
 	case clean && !x.private:

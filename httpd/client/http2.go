@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -78,7 +79,7 @@ const (
 
 // The bounds of a connection, and the times that no setting has.
 const (
-	unknownStreams = 100 // that a server allows, until it says so (RFC 9113 6.5.2)
+	unknownStreams = 100 // that a server allows, until one of its connections has said so (RFC 9113 6.5.2)
 	connWindow     = 1 << 20
 	widestWindow   = 1 << 20  // of a stream whose Call reads everything. At first it is http2.DefaultWindow
 	fullOut        = 64 << 10 // bytes in out: no DATA is added. With twice as many no frame is read
@@ -126,7 +127,7 @@ func (x *http2Conn) buffer() []byte {
 func (x *http2Conn) room() bool {
 	bound := min(uint32(most(x.pool.o.MaxStreams, standardStreams, mostID)), x.peer.Streams)
 	if !x.known {
-		bound = min(bound, unknownStreams)
+		bound = min(bound, cmp.Or(x.pool.streams, unknownStreams))
 	}
 	return x.phase == serving && x.pinged == 0 && uint32(len(x.streams)) < bound && x.next <= mostID
 }

@@ -188,7 +188,7 @@ func (x *http2Conn) settings(h http2.Header, p []byte) error {
 		return errPushes
 	}
 	by := int64(peer.Window) - int64(x.peer.Window)
-	x.peer, x.known = peer, true
+	x.peer, x.known, x.pool.streams = peer, true, peer.Streams
 	for _, s := range x.streams {
 		if !s.outflow.Add(by) {
 			return http2.ErrOutflow

@@ -92,6 +92,7 @@ type pool struct {
 	waiting []*Call      // in the order in which they came
 	dials   int          // connections that are being made for whoever comes first
 	http1   bool         // the server has chosen HTTP/1.1
+	streams uint32       // that a connection of HTTP/2 had room for at last; 0: not known
 	closed  bool
 
 	bounds []*places   // that count its connections
@@ -184,7 +185,7 @@ func (p *pool) unused() *http1Conn {
 		x := p.idle[n-1]
 		p.idle[n-1] = nil
 		p.idle = p.idle[:n-1]
-		if _, err := x.Conn.Peek(1); isBlocked(err) {
+		if x.silent() {
 			return x
 		}
 		p.drop(x) // it has ended, or sent what nobody has asked for

@@ -94,9 +94,7 @@ func play(t *testing.T, script func(p *peer), bodies ...func(s *scene, co *coro.
 	require.NoError(t, err)
 	ended := 0
 	s.calls, err = s.w.Server("program", act.Config{}, func(on *act.Scheduler) error {
-		on.Spawn(coro.New(func(co *coro.Co) error { // it goes on without a Call
-			return co.UntilOrder(func() error { return co.Sleep(time.Hour) })
-		}))
+		on.Spawn(coro.New(idles))
 		for _, body := range bodies {
 			on.Spawn(coro.New(func(co *coro.Co) error {
 				body(s, co)
@@ -114,6 +112,12 @@ func play(t *testing.T, script func(p *peer), bodies ...func(s *scene, co *coro.
 	require.Equal(t, len(bodies), ended)
 	require.Zero(t, s.open)
 	return s
+}
+
+// idles keeps a program from its end until it is told to.
+func idles(co *coro.Co) error {
+	_ = co.UntilOrder(func() error { return co.Sleep(time.Hour) })
+	return nil
 }
 
 // get is a Call that asks for a target.
