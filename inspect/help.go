@@ -171,6 +171,7 @@ stages_lost_leases_total        Leases that an engine of stages has lost.
 client_connections_total        Connections that package client has begun to make.
 client_reused_total             Calls that were given a connection that was idle.
 client_repeats_total            Calls that were sent again, since their connection was lost without an answer.
+client_handed_over_total        Idle connections that were handed to another scheduler, whose calls waited.
 client_busy_total               Calls that were refused, since too many waited for a connection.
 client_idle_connections         Connections of package client that are idle.
 

@@ -148,7 +148,7 @@ func (p *pool) ask() {
 	}
 }
 
-// share is called when connections are idle. The pools that wait get them, or the places of those that they cannot use. If
+// share is called when connections are idle. The pools that wait get them, or the places of connections that they cannot use. If
 // Calls of its own wait, p gives one at most, and only if another pool is served before it.
 func (p *pool) share() {
 	p.offer()
