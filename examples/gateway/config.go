@@ -129,16 +129,16 @@ func (f *files) convert(c *config) (made gateway.Config, err error) {
 	made = gateway.Config{Name: c.Name, Trust: c.Trust, Forwarded: c.Forwarded, Routes: c.Routes}
 	for i, g := range c.Groups {
 		h := &g.Health
-		to := gateway.Group{Name: g.Name, Policy: g.Policy, Key: g.Key, Failures: g.Failures, MaxOut: g.MaxOut, Health: gateway.Health{
-			Failures: h.Failures, Out: time.Duration(h.Out), Return: time.Duration(h.Return), Path: h.Path,
-			Interval: time.Duration(h.Interval), Timeout: time.Duration(h.Timeout), Fall: h.Fall, Rise: h.Rise}}
+		to := gateway.Group{Name: g.Name, Policy: g.Policy, Key: g.Key, Failures: g.Failures, MaxOut: g.MaxOut}
+		to.Health = gateway.Health{Failures: h.Failures, Out: time.Duration(h.Out), Return: time.Duration(h.Return), Path: h.Path,
+			Interval: time.Duration(h.Interval), Timeout: time.Duration(h.Timeout), Fall: h.Fall, Rise: h.Rise}
 		if g.Retries != nil {
 			to.Retries = cmp.Or(*g.Retries, -1)
 		}
 		for j, b := range g.Backends {
 			t := b.Timeouts
-			x := gateway.Backend{Address: b.Address, Host: b.Host, Weight: b.Weight, Proxy: b.Proxy, MaxConns: b.MaxConns, MaxIdle: b.MaxIdle,
-				MaxWaiting: b.MaxWaiting, IdleTimeout: time.Duration(b.IdleTimeout), Timeouts: client.Timeouts{
+			x := gateway.Backend{Address: b.Address, Host: b.Host, Weight: b.Weight, Proxy: b.Proxy, MaxConns: b.MaxConns,
+				MaxIdle: b.MaxIdle, MaxWaiting: b.MaxWaiting, IdleTimeout: time.Duration(b.IdleTimeout), Timeouts: client.Timeouts{
 					Wait: time.Duration(t.Wait), Connect: time.Duration(t.Connect), Head: time.Duration(t.Head),
 					Idle: time.Duration(t.Idle), Total: time.Duration(t.Total)}}
 			if x.Protocol = client.HTTP1; b.HTTP2 {

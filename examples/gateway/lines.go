@@ -7,8 +7,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lineOf returns the line of a file that has the value of a path such as "groups[1].backends[0].address". If it is not there, it is the
-// line of what would have it: the nearest table or array around it. The file has no mistakes of TOML.
+// lineOf returns the line of a file that has the value of a path such as "groups[1].backends[0].address". If it is not there, it
+// is the line of what would have it: the nearest table or array around it. The file has no mistakes of TOML.
 func lineOf(text []byte, path string) int {
 	l := lines{at: map[string]int{"": 1}, elements: map[string]int{}}
 	l.parser.Reset(text)
@@ -35,7 +35,8 @@ type lines struct {
 	elements map[string]int // of each array of tables
 }
 
-// key notes the line of a key within table, and returns its path. A part of a key that is an array of tables means the latest element.
+// key notes the line of a key within table, and returns its path. A part of a key that is an array of tables means the latest
+// element.
 func (l *lines) key(table string, x *unstable.Node, element bool) string {
 	path := table
 	for parts := x.Key(); parts.Next(); {

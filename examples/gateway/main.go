@@ -3,8 +3,8 @@
 //	go run . -config gateway.toml
 //	go run . -config gateway.toml -check
 //
-// The file has routes and groups of back ends: see gateway.toml. SIGHUP reads it again. If it has mistakes, they are logged, and what was
-// in force stays so. Requests that are under way are not disturbed.
+// The file has routes and groups of back ends: see gateway.toml. SIGHUP reads it again. If it has mistakes, they are logged, and
+// what was in force stays so. Requests that are under way are not disturbed.
 package main
 
 import (

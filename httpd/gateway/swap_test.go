@@ -66,11 +66,15 @@ func (f *farm) serve(address string, h func(*listener.Conn) act.Action, setup ..
 	require.NoError(f, err)
 }
 
-// get sends requests with these paths, and returns the contents of the answers, or the statuses of errors.
+// get sends requests with these paths, each with the field K if it has a colon after it, and returns the contents of the answers, or the statuses of errors.
 func get(c *sim.Client, paths ...string) (all string) {
 	in := bufio.NewReader(c)
 	for _, path := range paths {
-		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+		path, key, keyed := strings.Cut(path, ":")
+		if keyed {
+			key = "\r\nK: " + key + "\r\nCookie: k=" + key
+		}
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x%s\r\n\r\n", path, key)
 		r, err := http.ReadResponse(in, nil)
 		if err != nil {
 			return err.Error()
@@ -161,6 +165,30 @@ func TestSwap(t *testing.T) {
 		require.Len(t, f.conns[1], 1, "its connection is used on")
 		require.EqualValues(t, 1, first.uses.Load())
 		require.EqualValues(t, 1, a.tables.Load())
+		return nil
+	})
+	require.NoError(t, f.World.Run())
+}
+
+// Requests with one key go to one back end, and requests without take turns.
+func TestKeys(t *testing.T) {
+	var c Config
+	for _, key := range []string{"source", "path", "header:K", "cookie:k"} {
+		g := Group{Name: key, Policy: Hash, Key: key}
+		for n := range 3 {
+			g.Backends = append(g.Backends, Backend{Address: fmt.Sprintf("10.0.0.%d:80", n+1)})
+		}
+		kind, _, _ := strings.Cut(key, ":")
+		c.Groups, c.Routes = append(c.Groups, g), append(c.Routes, Route{Path: "/" + kind, Group: key})
+	}
+	f := farmOf(t, tableOf(t, c))
+	f.Client("10.0.0.9:80", func(c *sim.Client) error {
+		require.Equal(t, 6, strings.Count(get(c, "/source", "/source/a", "/source:1", "/source:2", "/source:3", "/source:4"), get(c, "/source")))
+		require.Equal(t, "002220", get(c, "/path/1", "/path/1", "/path/2", "/path/3", "/path/3", "/path/5"))
+		for _, path := range []string{"/header", "/cookie"} {
+			require.Equal(t, "220", get(c, path+":1", path+"/x:1", path+":7"))
+			require.Equal(t, "0", strings.Trim(get(c, path, path, path), "12"), "each has a turn")
+		}
 		return nil
 	})
 	require.NoError(t, f.World.Run())
