@@ -18,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/accesslog"
 	"github.com/daimon-go/daimon/httpd/gateway"
 	"github.com/daimon-go/daimon/inspect"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/proxyproto"
 	"github.com/daimon-go/daimon/secure"
@@ -51,6 +52,8 @@ func main() {
 	if *check {
 		return
 	}
-	web := &httpd.Server{Handler: httpd.Limited(limits.Take, g.Serve), OnResponse: log.OnResponse()}
-	server.Run(g, server.Listen(server.Addr, web.Serve))
+	site := &httpd.Server{Handler: httpd.Limited(limits.Take, g.Serve), OnResponse: log.OnResponse()}
+	web := server.Listen(server.Addr, site.Serve)
+	web.Limits.Conns = 2 // one is dialled for each that is accepted
+	server.Run(&monitor.NameCache{}, g, web)
 }
