@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -167,5 +168,15 @@ func (o *Origin) Close() {
 	o.closed = true
 	for _, p := range o.pools {
 		p.keeper.bell.Wake()
+	}
+}
+
+// CloseIdle closes the idle connections of all schedulers, soon. Further Calls make new ones. Any goroutine.
+func (o *Origin) CloseIdle() {
+	o.mu.Lock()
+	pools := slices.Clone(o.pools)
+	o.mu.Unlock()
+	for _, p := range pools { // while o is not locked: its schedulers may want the lock before they make room for Post
+		_ = p.s.Post(func(*act.Scheduler) { p.closeIdle() }) // an error means that the scheduler has ended, with its connections
 	}
 }

@@ -314,10 +314,8 @@ func (p *pool) close() {
 		g.Close()
 		p.free()
 	}
-	for _, x := range p.idle {
-		p.drop(x)
-	}
-	p.idle, p.gifts = nil, nil
+	p.gifts = nil
+	p.closeIdle()
 	for _, x := range slices.Clone(p.shared) {
 		x.retire()
 	}
@@ -326,4 +324,17 @@ func (p *pool) close() {
 	}
 	delete(p.pools, p.o)
 	p.inOrder = slices.DeleteFunc(p.inOrder, func(other *pool) bool { return other == p })
+}
+
+// closeIdle closes the connections without a request.
+func (p *pool) closeIdle() {
+	for _, x := range p.idle {
+		p.drop(x)
+	}
+	p.idle = nil
+	for _, x := range slices.Clone(p.shared) {
+		if len(x.streams) == 0 {
+			x.retire()
+		}
+	}
 }
