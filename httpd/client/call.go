@@ -41,6 +41,9 @@ type Call struct {
 	// Upgrade is the protocol that the connection is to switch to, such as "websocket": see Response.Conn. Such a Call has a connection
 	// of HTTP/1.1, so it fails if Origin.Protocol is HTTP2.
 	Upgrade string
+	// CloseAfter asks the server to close the connection after the answer, and no other Call uses it (RFC 9112 9.6). Over HTTP/2 it
+	// does nothing.
+	CloseAfter bool
 	// Filter prepares a connection for this Call alone, which is closed afterwards, in addition to the filters of the Origin and
 	// before them. nil means that a connection of the Origin is used.
 	Filter listener.Filter

@@ -33,6 +33,8 @@ type reading struct {
 	coded   bool   // the request is sent in chunks
 	mute    bool   // the answer has no content, whatever its fields say
 	asked   string // the protocol to switch to
+	last    bool   // no other request follows
+	old     bool   // the answer is of HTTP/1.0
 	keeps   bool   // the connection goes on after the answer
 	chunked bool
 	byEnd   bool  // of the connection
@@ -79,8 +81,11 @@ func (x *http1Conn) begin(c *Call) (reused bool) {
 	if c.Expect {
 		to = append(to, "\r\nExpect: 100-continue"...)
 	}
-	if c.Upgrade != "" {
+	switch r.last = c.CloseAfter; {
+	case c.Upgrade != "":
 		to = append(append(to, "\r\nConnection: upgrade\r\nUpgrade: "...), c.Upgrade...)
+	case r.last:
+		to = append(to, "\r\nConnection: close"...)
 	}
 	to = append(to, "\r\n\r\n"...)
 	x.pool.desk.scratch = to
@@ -192,7 +197,7 @@ func (x *http1Conn) head(a *Response) error {
 	text, fields := append(a.head.Text[:0], in[:p.Length]...), append(a.head.Fields[:0], p.Fields...)
 	a.head = p.Head
 	a.head.Text, a.head.Fields = text, fields // the parser's are for the next answer
-	r.parser = nil
+	r.parser, r.old = nil, p.Minor == 0
 	defer x.pool.desk.keepParser(p)
 	switches := p.Status == 101
 	switch {
@@ -202,7 +207,7 @@ func (x *http1Conn) head(a *Response) error {
 		return errProtocol
 	}
 	x.Conn.Discard(p.Length)
-	r.keeps = f.Persistent && !switches
+	r.keeps = f.Persistent && !switches && !r.last
 	r.chunked, r.byEnd, r.left = f.Chunked, !f.Chunked && f.Length < 0, f.Length
 	if bodiless := syntax.Bodiless(a.status); bodiless || r.mute {
 		if bodiless && f.Chunked && a.status != 304 {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"iter"
@@ -8,6 +9,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
 )
 
 // Response is the answer to a Call. The bytes that its methods return are lent until the turn ends: copy what is needed later, or call
@@ -24,6 +26,24 @@ type Response struct {
 
 // Status returns the status code, from 100 to 599.
 func (r *Response) Status() int { return r.status }
+
+// Proto returns "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0". It is for the turn in which the Call is Done.
+func (r *Response) Proto() string {
+	if x, is := r.call.exchange.(*http1Conn); is && x.reading.old {
+		return "HTTP/1.0"
+	} else if is {
+		return "HTTP/1.1"
+	}
+	return "HTTP/2.0"
+}
+
+// TLS returns what the connection has negotiated; false means plain text. It is for the turn in which the Call is Done.
+func (r *Response) TLS() (tls.ConnectionState, bool) {
+	if x, is := r.call.exchange.(*http1Conn); is {
+		return secure.State(x.Conn)
+	}
+	return tls.ConnectionState{}, false
+}
 
 // Length returns the length of the content in bytes, or -1 if only its end will tell. The answer to HEAD has the length that the
 // server has announced, and no content.
