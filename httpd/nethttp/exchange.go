@@ -279,7 +279,7 @@ func (x *exchange) receive(t *act.Task) {
 			}
 			return
 		case err != nil:
-			x.trailer = trailersIn(&x.r.Body)
+			x.trailer = headerOf(x.r.Body.Trailers())
 			x.intake = received
 			x.in.End(err)
 			return
@@ -665,7 +665,7 @@ func (b *body) note(err error) error {
 		b.x.late.Store(true)
 	}
 	if err == io.EOF && !b.ended.Swap(true) {
-		takeTrailers(&b.x.req, b.x.trailer)
+		takeTrailers(&b.x.req.Trailer, b.x.trailer)
 	}
 	return b.x.errorOf(err)
 }

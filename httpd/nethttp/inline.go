@@ -38,7 +38,7 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	}
 	defer cancel()
 	if r.Body.Length() != 0 {
-		takeTrailers(req, trailersIn(&r.Body))
+		takeTrailers(&req.Trailer, headerOf(r.Body.Trailers()))
 		x.body.rest.Reset(content)
 		req.Body = &x.body
 	}

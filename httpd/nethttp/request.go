@@ -3,6 +3,7 @@ package nethttp
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"net"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 // request makes req the request for a handler, with memory of its own: nothing in it is lent. Its body is set later, and its
 // context has the values of v.
 func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (context.CancelFunc, error) {
-	text := make(text, 0, sizeOf(r))
+	text := make(text, 0, len(r.Target())+len(r.Host())+sizeOf(r.Fields()))
 	target, host := text.add(r.Target()), text.add(r.Host())
 	u, err := &url.URL{Host: target}, error(nil)
 	if target[0] == '/' || string(r.Method()) != http.MethodConnect {
@@ -28,7 +29,7 @@ func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (conte
 	addr := a.origin(r, v)
 	ctx, cancel := context.WithCancel(v)
 	*req = *(&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
-		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
+		Header: text.header(r.Fields()), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
 		Pattern: r.Pattern(), TLS: addr.tls}).WithContext(ctx)
 	switch req.Proto {
 	case "HTTP/1.1":
@@ -113,13 +114,12 @@ func methodOf(m []byte) string {
 	return string(m)
 }
 
-// text is the memory of all strings of a request.
+// text is the memory of all strings of a head.
 type text []byte
 
-// sizeOf returns how much that is.
-func sizeOf(r *httpd.Request) int {
-	n := len(r.Target()) + len(r.Host())
-	for name, value := range r.Fields() {
+// sizeOf returns how much that is of its fields.
+func sizeOf(fields iter.Seq2[[]byte, []byte]) (n int) {
+	for name, value := range fields {
 		n += len(name) + len(value)
 	}
 	return n
@@ -134,13 +134,13 @@ func (t *text) add(p []byte) string {
 }
 
 // header copies the fields. Their values share one slice.
-func (t *text) header(r *httpd.Request) http.Header {
+func (t *text) header(fields iter.Seq2[[]byte, []byte]) http.Header {
 	n := 0
-	for range r.Fields() {
+	for range fields {
 		n++
 	}
 	all, header := make([]string, 0, n), make(http.Header, n)
-	for name, value := range r.Fields() {
+	for name, value := range fields {
 		key := http.CanonicalHeaderKey(t.add(name))
 		if key == "Host" || key == "Transfer-Encoding" {
 			continue
@@ -200,20 +200,20 @@ func isTrailer(name string) bool {
 	return syntax.KindOf(syntax.Bytes(name)) == syntax.Ordinary && name != "Trailer"
 }
 
-// trailersIn returns the trailers that have come with a body.
-func trailersIn(b *httpd.Body) (all http.Header) {
-	for name, value := range b.Trailers() {
+// headerOf copies trailers; nil: there are none.
+func headerOf(trailers iter.Seq2[[]byte, []byte]) (all http.Header) {
+	for name, value := range trailers {
 		key := http.CanonicalHeaderKey(string(name))
 		all = with(all, key, append(all[key], string(value)))
 	}
 	return all
 }
 
-// takeTrailers gives a request its trailers. Copies of the request have them as well if they were announced.
-func takeTrailers(r *http.Request, all http.Header) {
-	if r.Trailer == nil {
-		r.Trailer = all
+// takeTrailers gives a request or a response its trailers. Copies of it have them as well if they were announced.
+func takeTrailers(to *http.Header, all http.Header) {
+	if *to == nil {
+		*to = all
 	} else {
-		maps.Copy(r.Trailer, all)
+		maps.Copy(*to, all)
 	}
 }
