@@ -39,8 +39,11 @@ func (r *Response) Proto() string {
 
 // TLS returns what the connection has negotiated; false means plain text. It is for the turn in which the Call is Done.
 func (r *Response) TLS() (tls.ConnectionState, bool) {
-	if x, is := r.call.exchange.(*http1Conn); is {
+	switch x := r.call.exchange.(type) {
+	case *http1Conn:
 		return secure.State(x.Conn)
+	case *stream:
+		return secure.State(x.x.conn)
 	}
 	return tls.ConnectionState{}, false
 }
