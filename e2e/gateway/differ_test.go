@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -101,6 +102,11 @@ func (p *proxy) says(t *testing.T, r row) (lines []string) {
 			m = &message{line: m.line, trailer: m.trailer} // the proxy's own page
 		}
 		lines = append(lines, m.marked("< ", i)...)
+		if m.status == http.StatusSwitchingProtocols && strings.Contains(r.says, "Upgrade") {
+			all, err := io.ReadAll(k.in)
+			require.NoError(t, err)
+			return append(lines, "< "+string(all))
+		}
 	}
 	if strings.HasPrefix(r.answer, "^") {
 		return lines // what it says next would be content

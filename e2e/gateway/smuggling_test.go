@@ -16,6 +16,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/smuggling"
 	"github.com/daimon-go/daimon/service"
@@ -183,6 +184,27 @@ func (p *proxy) answers(t *testing.T, method string, pieces ...string) (all []*m
 		}
 		m.read()
 		all, method = append(all, m), "GET"
+	}
+}
+
+// A request whose content is cut off is never whole for the server (RFC 9112 8).
+func TestARequestThatIsCutOff(t *testing.T) {
+	outside(t)
+	p := ours(t, newOrigin(t))
+	for _, method := range []string{"POST", "PUT", "GET"} {
+		for _, rest := range []string{"Content-Length: 20000\n\nhello", "Transfer-Encoding: chunked\n\n5\nhello\n",
+			"Transfer-Encoding: chunked\n\n5\nhello\n0\nX: a"} {
+			p.begin("")
+			k := p.dial(t)
+			_, err := io.WriteString(k, raw(method+" / HTTP/1.1\nHost: a\n"+rest))
+			require.NoError(t, err)
+			exectest.Eventually(t, patience, "the request", func() (come bool) {
+				p.note(func() { come = len(p.seen) == 1 })
+				return come
+			})
+			require.NoError(t, k.Close())
+			require.True(t, p.finish(t)[0].cut, "%s %q", method, rest)
+		}
 	}
 }
 
