@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// Config is what a Table is made of.
+// Config is what a Table is made of. NewTable checks it.
 type Config struct {
 	// Name is this gateway's in the field Via (RFC 9110 7.6.3); "" means "daimon".
 	Name string
@@ -70,7 +70,7 @@ const (
 	Hash          Policy = "hash"           // by Key: if a back end comes or goes, only its own requests change places
 )
 
-// Backend is a server. Its bounds are as in its client.Origin, for all groups and schedulers of this back end.
+// Backend is a server. Its bounds hold for all schedulers. A server that is in two groups is two back ends.
 type Backend struct {
 	// Address is "host:port", or "unix:" and a path.
 	Address string
@@ -93,12 +93,13 @@ type Backend struct {
 
 // Health says when a back end is left out. Requests show it, and so do checks if there is a Path.
 type Health struct {
-	// Failures is after how many failures in a row a back end is left out, for the time Out; 0 means 5, less than 0 never. A
-	// failure is a connection that cannot be made or ends without an answer, a time-out, or a status of Group.Failures.
+	// Failures is the number of failures in a row after which a back end is left out, for the time Out. 0 means 5, less than 0
+	// never. A failure is a connection that cannot be made or ends before the answer does, a time-out, or a status of
+	// Group.Failures.
 	Failures int
 	// Out is how long; 0 means 10 s. It doubles each time, up to 5 min, until the back end has worked for as long as it was out.
 	Out time.Duration
-	// Return is over how long its weight grows from a tenth to its own when it is back; 0 means 10 s, less than 0 at once.
+	// Return is the time over which its weight grows from a tenth to its own when it is back. 0 means 10 s, less than 0 at once.
 	Return time.Duration
 
 	// Path is the target of checks, such as "/healthz"; "" means that there are none. Each is a GET on a connection of its own,
@@ -106,8 +107,8 @@ type Health struct {
 	Path string
 	// Interval is the time between two checks of a back end, and Timeout how long one may take; 0 means 5 s, and 2 s.
 	Interval, Timeout time.Duration
-	// Fall is after how many bad checks in a row a back end is left out, and Rise after how many good ones it is back; 0 means 3,
-	// and 2.
+	// Fall is the number of bad checks in a row after which a back end is left out, and Rise of good ones after which it is back.
+	// 0 means 3, and 2.
 	Fall, Rise int
 }
 
