@@ -135,7 +135,7 @@ func (e *http1Exchange) more() ([]byte, error) {
 			return nil, err
 		}
 		if over {
-			if trailers := &e.chunks.Trailers; len(trailers.Fields) > 0 {
+			if trailers := e.chunks.Trailers; len(trailers.Fields) > 0 {
 				trailers.Text = bytes.Clone(in[taken-trailers.Length : taken]) // for any turn
 				e.in.Body.trailers = &trailers.Head
 			}

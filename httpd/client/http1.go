@@ -270,7 +270,7 @@ func (x *http1Conn) chunk(a *Response) ([]byte, error) {
 			return nil, err
 		}
 		if ended {
-			t := &r.chunks.Trailers
+			t := r.chunks.Trailers
 			if len(t.Fields) > 0 {
 				a.trailers = &syntax.Head{Text: bytes.Clone(in[taken-t.Length : taken]), Fields: slices.Clone(t.Fields)}
 			}

@@ -22,9 +22,9 @@ type Chunks struct {
 	state      chunkState
 	left       int64 // of the data
 	digits     int
-	line       int    // bytes of the present size line
-	extensions int    // bytes of all extensions
-	Trailers   Parser // Fields and Length count once the body is over. Positions are from the first byte of the trailers
+	line       int     // bytes of the present size line
+	extensions int     // bytes of all extensions
+	Trailers   *Parser // set once the body is over. Positions are from the first byte of the trailers
 }
 
 type chunkState uint8
@@ -62,7 +62,11 @@ var (
 
 // Reset prepares c for the next body. The list of trailers keeps its memory.
 func (c *Chunks) Reset() {
-	*c = Chunks{Trailers: Parser{Head: syntax.Head{Fields: c.Trailers.Fields[:0]}}}
+	t := c.Trailers
+	if t != nil {
+		*t = Parser{Head: syntax.Head{Fields: t.Fields[:0]}}
+	}
+	*c = Chunks{Trailers: t}
 }
 
 // Next takes bytes of in and returns how many, and the data among them: at most one piece, lent from in. If it returns
@@ -116,6 +120,9 @@ func (c *Chunks) sizeLine(b byte) error {
 	case c.state == sizeEnd && b == '\n':
 		if c.state = inData; c.left == 0 {
 			c.state = inTrailers
+			if c.Trailers == nil { // a stream may never come here
+				c.Trailers = &Parser{}
+			}
 			c.Trailers.begun = true
 		}
 	case c.state == sizeEnd:
