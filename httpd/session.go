@@ -117,6 +117,9 @@ func (x *session) keep() {
 		if !e.in.kept && e.known() {
 			e.in.keep()
 		}
+		if e.out.progress != gathering { // it lasts, and the head is out
+			e.out.fields = nil
+		}
 		e.count()
 	}
 }

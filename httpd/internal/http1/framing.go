@@ -9,11 +9,11 @@ import (
 
 // Framing is what a head says about the bytes after it.
 type Framing struct {
-	Chunked    bool
 	Length     int64 // of the body, if it is not chunked
-	Persistent bool  // the connection goes on after this request (RFC 9112 9.3)
-	Connect    bool  // the method is CONNECT, after which there is no further request
-	Continue   bool  // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
+	Chunked    bool
+	Persistent bool // the connection goes on after this request (RFC 9112 9.3)
+	Connect    bool // the method is CONNECT, after which there is no further request
+	Continue   bool // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
 }
 
 var (
