@@ -236,7 +236,16 @@ func (x *http1Conn) peek(a *Response) ([]byte, error) {
 	if r.state == complete {
 		return nil, io.EOF
 	}
-	_ = x.push() // an error comes with the answer
+	pushed := x.push() // any other error comes with the answer
+	in, err := x.content(a)
+	if blocked, is := err.(act.Blocked); is && isBlocked(pushed) {
+		err = both{blocked, pushed.(act.Blocked)}
+	}
+	return in, err
+}
+
+func (x *http1Conn) content(a *Response) ([]byte, error) {
+	r := x.reading
 	if r.chunked {
 		return x.chunk(a)
 	}

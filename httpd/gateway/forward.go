@@ -80,7 +80,10 @@ func (f *forward) Act(t *act.Task) act.Directive {
 			}
 			continue
 		default:
-			if err := f.send(); err != nil {
+			switch err := f.send(); {
+			case err == client.ErrAnswered:
+				return act.Yield // the call has the answer
+			case err != nil:
 				return f.wait(t, d, err)
 			}
 			return d
@@ -164,8 +167,9 @@ type nextTurn struct{}
 func (nextTurn) Error() string   { return "gateway: the next turn goes on" }
 func (nextTurn) Arm(t *act.Task) { t.Waker().Wake() }
 
+// blockedOnly leaves out what is wrong with a call: it comes again with the answer.
 func blockedOnly(err error) error {
-	if _, is := err.(act.Blocked); is {
+	if _, is := err.(act.Blocked); is || err == client.ErrAnswered {
 		return err
 	}
 	return nil
@@ -193,6 +197,9 @@ func (f *forward) pass(t *act.Task) act.Directive {
 		return act.Done
 	}
 	up := f.send()
+	if up == client.ErrAnswered {
+		up = nil
+	}
 	in, err := f.answer.Peek()
 	for passed := 0; err == nil; {
 		var n int
