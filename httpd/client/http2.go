@@ -15,14 +15,14 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// http2Conn is a connection of HTTP/2 and its task (RFC 9113). It is a demon, since the tasks of the Calls are what keeps Run from
-// returning.
+// http2Conn is a connection of HTTP/2 and its task (RFC 9113). It is a demon, since the tasks of the Calls are what keeps Run
+// from returning.
 //
 //	Calls ──▶ out: HEADERS, DATA, WINDOW_UPDATE, RST_STREAM ──▶ transmit ──▶ connection
 //	Calls ◀── streams: heads, content, trailers ◀── receive ◀── connection
 //
-// Calls add their frames to out in their own turns, in the order in which they are sent, and wake the connection. So content waits
-// nowhere else: when out is full or a window is empty, Write says so.
+// Calls add their frames to out in their own turns, in the order in which they are sent, and wake the connection. So content
+// waits nowhere else: when out is full or a window is empty, Write says so.
 //
 //	        GOAWAY, shutdown, Close of the Origin        no stream is left
 //	serving ────────────────────────────────────▶ leaving ────────────────▶ ending ──▶ lost

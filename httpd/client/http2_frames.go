@@ -97,8 +97,8 @@ func (x *http2Conn) of(h http2.Header) (*stream, error) {
 	return s, nil
 }
 
-// headers is HEADERS: a head, or trailers (RFC 9113 8.1). A block that is not wanted is decoded all the same, since it changes the
-// decoder's table.
+// headers is HEADERS: a head, or trailers (RFC 9113 8.1). A block that is not wanted is decoded all the same, since it changes
+// the decoder's table.
 func (x *http2Conn) headers(h http2.Header, p []byte) error {
 	s, err := x.of(h)
 	if err != nil {

@@ -184,12 +184,12 @@ func (s *stream) head(a *Response) error {
 
 // take keeps content that has come.
 func (s *stream) take(h http2.Header, p []byte, end bool) error {
-	if !s.inflow.Receive(h.Length) {
-		return &http2.Error{Code: http2.FlowControlError, Stream: s.id, Why: "more DATA than the window of the stream has"} // 9113 6.9.1
+	if !s.inflow.Receive(h.Length) { // 9113 6.9.1
+		return &http2.Error{Code: http2.FlowControlError, Stream: s.id, Why: "more DATA than the window of the stream has"}
 	}
-	s.inflow.Take(h.Length - uint32(len(p))) // padding
-	if s.received += int64(len(p)); !s.answered || s.length >= 0 && s.received > s.length {
-		return &http2.Error{Code: http2.ProtocolError, Stream: s.id, Why: "DATA before the head, or more than was announced"} // 9113 8.1
+	s.inflow.Take(h.Length - uint32(len(p)))                                                // padding
+	if s.received += int64(len(p)); !s.answered || s.length >= 0 && s.received > s.length { // 9113 8.1
+		return &http2.Error{Code: http2.ProtocolError, Stream: s.id, Why: "DATA before the head, or more than was announced"}
 	}
 	if s.from > 0 && len(s.body)+len(p) > cap(s.body) { // nothing of it is lent in a turn of the connection
 		s.body, s.from = append(s.body[:0], s.body[s.from:]...), 0

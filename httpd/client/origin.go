@@ -37,7 +37,8 @@ type Origin struct {
 	Limits listener.Limits
 	// Timeouts are how long a Call waits, unless it has its own.
 	Timeouts Timeouts
-	// MaxConns bounds the connections of all schedulers; 0 means 1024, less than 0 no bound.
+	// MaxConns bounds the connections of all schedulers; 0 means 1024, less than 0 no bound. With HTTP/2 it should be at least the
+	// number of schedulers: they do not share a connection, and one that is in use is not given up for the Calls of another.
 	MaxConns int
 	// MaxIdle bounds the connections without a request of each scheduler; 0 means 64, less than 0 none. IdleTimeout is how long one is
 	// kept; 0 means 1 min. It should be less than the time after which the server closes it.

@@ -143,7 +143,8 @@ func (h Header) Expected(first bool, block uint32) *Error {
 }
 
 // Check finds everything that is wrong with a frame from a peer as its header alone tells, whatever came before it. There is no
-// push, so no server begins a stream. A frame of an unknown type can only be too long. After an error of a stream, the payload of the frame is skipped.
+// push, so no server begins a stream. A frame of an unknown type can only be too long. After an error of a stream, the payload
+// of the frame is skipped.
 func (h Header) Check() *Error {
 	if h.Length > MaxFrame {
 		return errLong

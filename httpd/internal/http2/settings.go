@@ -40,8 +40,8 @@ var (
 	errMaximum   = &Error{Code: ProtocolError, Why: "a SETTINGS_MAX_FRAME_SIZE that is not allowed"}       // 9113 6.5.2
 )
 
-// Peer is what a peer has announced, as far as it is of use: no frame that is sent is longer than MaxFrame, and no field is put in a
-// table.
+// Peer is what a peer has announced, as far as it is of use: no frame that is sent is longer than MaxFrame, and no field is put
+// in a table.
 type Peer struct {
 	Window  uint32 // of each stream at first, for what is sent to the peer
 	Streams uint32 // that the peer allows
