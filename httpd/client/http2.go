@@ -328,6 +328,9 @@ func (x *http2Conn) Stop(*act.Task, shutdown.Order) { x.retire() }
 
 // Close is called when the scheduler is closed.
 func (x *http2Conn) Close() error {
+	if x.phase == ending { // there is no time for GOAWAY
+		x.phase = leaving
+	}
 	x.lose(act.ErrDropped)
 	return nil
 }

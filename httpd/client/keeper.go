@@ -78,18 +78,5 @@ func (k *keeper) Stop(*act.Task, shutdown.Order) {
 	k.waker.Wake()
 }
 
-// Close is called when the scheduler is closed, maybe without a turn after Stop.
-func (k *keeper) Close() error {
-	k.ordered = true
-	for _, p := range k.desk.inOrder {
-		for _, x := range p.idle {
-			x.Conn.Abort()
-			p.free()
-		}
-		p.idle = nil
-	}
-	return nil
-}
-
 // Describe implements act.Describer.
 func (k *keeper) Describe(d *act.Description) { d.WaitsFor("the end of idle connections") }

@@ -37,6 +37,11 @@ var desks = act.NewLocal(func(s *act.Scheduler) *desk {
 // Close ends the pools: the scheduler calls it when it is closed.
 func (d *desk) Close() error {
 	for _, p := range slices.Backward(d.inOrder) {
+		for _, x := range p.idle {
+			x.Conn.Abort()
+			p.free()
+		}
+		p.idle = nil
 		p.close()
 	}
 	return nil
