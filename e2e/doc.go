@@ -10,8 +10,8 @@
 // its signals, its descriptors and its end, and for other programs that talk to ours. The echo server shows what every
 // server has from the packages below. The others show that their programs do what they are for.
 //
-// Folder gateway compares examples/gateway with nginx and HAProxy. Folder browser, a module of its own, uses the web server with Chromium. The tests of examples/chat,
-// examples/nethttp, examples/jobs and examples/rpc, which are modules as well, are in these modules. Folder libraries, another
-// module, has no program: it puts libraries such as golang.org/x/crypto/ssh on connections, and handlers of net/http on
-// httpd/nethttp.
+// Folder gateway compares examples/gateway with nginx and HAProxy. Folder browser, a module of its own, uses the web server with
+// Chromium. The tests of examples/chat, examples/nethttp, examples/jobs and examples/rpc, which are modules as well, are in these
+// modules. Folder libraries, another module, has no program: it puts libraries such as golang.org/x/crypto/ssh on connections, and
+// handlers of net/http on httpd/nethttp.
 package e2e
