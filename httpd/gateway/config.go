@@ -91,7 +91,7 @@ type Backend struct {
 	Timeouts                      client.Timeouts
 }
 
-// Health says when a back end is left out. Requests show it, and so do checks if there is a Path.
+// Health says when a back end is left out: because of requests that have failed, and of checks if there is a Path.
 type Health struct {
 	// Failures is the number of failures in a row after which a back end is left out, for the time Out. 0 means 5, less than 0
 	// never. A failure is a connection that cannot be made or ends before the answer does, a time-out, or a status of
