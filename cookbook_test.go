@@ -33,6 +33,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/client"
 	"github.com/daimon-go/daimon/httpd/gateway"
+	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/secure"
@@ -146,6 +147,25 @@ func (p *price) Close() error {
 		return p.answer.Close() // the next call can use the connection
 	}
 	return p.call.Close()
+}
+
+// prices returns an http.Handler that asks another server. It blocks, so it runs on a goroutine.
+func prices(web *http.Client, shop string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		question, err := http.NewRequestWithContext(r.Context(), "GET", shop+"/items/"+url.PathEscape(r.PathValue("id")), nil)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answer, err := web.Do(question)
+		if err != nil {
+			http.Error(w, "the shop does not answer", http.StatusBadGateway)
+			return
+		}
+		defer answer.Body.Close()
+		w.WriteHeader(answer.StatusCode)
+		_, _ = io.Copy(w, answer.Body)
+	}
 }
 
 // logs returns an OnResponse that logs each request: its pattern and not its path, so that lines can be grouped.
@@ -404,6 +424,16 @@ func Example_probes() {
 	)
 }
 
+func Example_transport() {
+	calls := &nethttp.Transport{}
+	site := http.NewServeMux()
+	site.Handle("GET /prices/{id}", prices(&http.Client{Transport: calls}, "https://shop.example"))
+	web := &httpd.Server{Handler: (&nethttp.Adapter{Handler: site}).Serve}
+	server := program.Server{Addr: "127.0.0.1:8080"}
+	server.Parse()
+	server.Run(calls, server.Listen(server.Addr, web.Serve))
+}
+
 func Example_gateway() {
 	g, err := forward("127.0.0.1:8081", "127.0.0.1:8082")
 	if err != nil {
@@ -579,6 +609,18 @@ func asked(t *testing.T, method, url, token, body string) string {
 	return fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(content)))
 }
 
+// calling returns an http.Client that calls on a scheduler, for the length of the test.
+func calling(t *testing.T) *http.Client {
+	calls := &nethttp.Transport{}
+	ctx, end := context.WithCancel(t.Context())
+	ready, over := make(chan struct{}), make(chan error, 1)
+	up := func(*act.Scheduler) error { close(ready); return nil } // after calls.Setup
+	go func() { over <- act.Run(ctx, act.Config{Schedulers: 1}, calls.Setup, up) }()
+	t.Cleanup(func() { end(); require.NoError(t, <-over) })
+	<-ready
+	return &http.Client{Transport: calls}
+}
+
 // shelf is the other server of the recipes that call one.
 func shelf(w *httpd.Response, r *httpd.Request) act.Action {
 	_, _ = w.WriteString("the price of ")
@@ -605,6 +647,7 @@ func TestRecipesOfTheCookbook(t *testing.T) {
 	asking := &httpd.Mux{}
 	asking.Handle("GET /coroutine/{id}", priceOf(shop))
 	asking.Handle("GET /action/{id}", pricing(shop))
+	asking.Handle("GET /goroutine/{id}", (&nethttp.Adapter{Handler: prices(calling(t), "http://"+shop.Address)}).Serve)
 	asks := "http://" + serving(t, (&httpd.Server{Handler: asking.Serve}).Serve)
 
 	require.Equal(t, `200 {"sum":5}`, asked(t, "POST", at+"/add", "secret", `{"A": 2, "B": 3}`))
@@ -618,7 +661,7 @@ func TestRecipesOfTheCookbook(t *testing.T) {
 	require.Equal(t, "POST /add", lines.All()[0].ContextMap()["pattern"])
 	require.Positive(t, lines.All()[0].ContextMap()["took"], "although it was answered in its turn")
 
-	for _, form := range []string{"/coroutine", "/action"} {
+	for _, form := range []string{"/coroutine", "/action", "/goroutine"} {
 		require.Equal(t, "200 the price of /items/tea", asked(t, "GET", asks+form+"/tea", "", ""))
 	}
 

@@ -19,7 +19,7 @@
 //
 //	program          the main function of a server: flags, signals, exit status
 //	httpd            a server of HTTP/1.1 and HTTP/2, with routes
-//	httpd/nethttp    http.Handlers, unchanged
+//	httpd/nethttp    http.Handlers and http.Clients, unchanged
 //	listener         connections, and the other things that an action waits for
 //	coro             coroutines, and connections whose calls seem to block
 //	act              actions, tasks, timers, schedulers, groups

@@ -21,7 +21,7 @@ type Client struct {
 	MaxOrigins int
 	// TLS configures the Origins of https; nil means an empty configuration.
 	TLS *tls.Config
-	// Timeouts are those of the Origins.
+	// Timeouts are for all Origins.
 	Timeouts Timeouts
 	// Prepare, if not nil, is called with each Origin that is made, and may set further fields. It must not use the Client.
 	Prepare func(o *Origin)

@@ -1,5 +1,5 @@
 // Package nethttp runs http.Handlers on a server of package httpd: programs that are written for net/http, or some routes
-// of a server whose other handlers are httpd's own.
+// of a server whose other handlers are httpd's own. Its [Transport] has an http.Client call on the schedulers.
 //
 //	err := nethttp.ListenAndServe("127.0.0.1:8080", mux) // in place of http.ListenAndServe
 //	server := &nethttp.Server{Handler: mux}              // in place of &http.Server{Handler: mux}

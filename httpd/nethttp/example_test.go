@@ -6,9 +6,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/program"
@@ -59,4 +61,32 @@ func ExampleAdapter() {
 	site.Handle("GET /healthz", httpd.Healthy)
 	site.Handle("/", adapter.Serve)
 	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: site.Serve}).Serve)
+}
+
+// An http.Client calls on the schedulers. Here they do nothing else; a server gives the Transport to program.Server.Run.
+func ExampleTransport() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintln(w, "Hello from", r.URL.Path)
+	}))
+	defer site.Close()
+	calls := &nethttp.Transport{}
+	ctx, end := context.WithCancel(context.Background())
+	err := act.Run(ctx, act.Config{Schedulers: 1}, calls.Setup, func(*act.Scheduler) error {
+		go func() {
+			defer end()
+			web := &http.Client{Transport: calls, Timeout: 10 * time.Second}
+			answer, err := web.Get(site.URL + "/a")
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			_, _ = io.Copy(os.Stdout, answer.Body)
+			_ = answer.Body.Close()
+		}()
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// Hello from /a
+	// <nil>
 }

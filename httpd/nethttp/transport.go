@@ -103,7 +103,7 @@ var (
 // wholeRequest bounds the content that is read before a request begins.
 const wholeRequest = 64 << 10
 
-// RoundTrip implements http.RoundTripper. Its errors are those of the request's context, *client.Error, or say what is wrong
+// RoundTrip implements http.RoundTripper. An error is that of the request's context, or a *client.Error, or says what is wrong
 // with the request.
 func (tr *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x, err := tr.trip(req)
