@@ -136,7 +136,7 @@ const floors = `
 	                  httpd/websocket/internal/deflate internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
-	httpd/nethttp     act shutdown httpd httpd/client httpd/internal/syntax net/http/httptrace net/textproto internal/handover internal/lane internal/panics internal/summary listener monitor netpoll secure service
+	httpd/nethttp     act demon shutdown httpd httpd/client httpd/internal/syntax internal/handover internal/lane internal/panics internal/summary listener monitor netpoll secure service
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data

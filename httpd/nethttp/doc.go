@@ -129,4 +129,20 @@
 //   - A ResponseWriter has the same methods. Hijack returns http.ErrNotSupported.
 //   - Trailers of a request need not be announced. A request without a body has http.NoBody.
 //   - Another expectation than 100-continue is refused with 417.
+//
+// # Requests to other servers
+//
+// A [Transport] sends the requests of an http.Client on the schedulers. A request goes to the one with the fewest requests. The
+// content of up to 64 KiB of a request with GetBody is read before the request begins, so it can be sent again if its connection
+// was lost. Other content and all of the answer is streamed: at most 80 KiB are on their way between the goroutine and the
+// scheduler in each direction. Compared with http.Transport there are these differences:
+//
+//   - Answers have to keep the rules of RFC 9112 and RFC 9113, without the repairs that they allow.
+//   - There is no proxy, and CONNECT is not supported. Host names have to be ASCII.
+//   - It does not ask for gzip by itself. A request with Accept-Encoding gets the answer as it was sent.
+//   - The time-outs of Client.Timeouts are there by default, such as 60 s for the head of an answer.
+//   - Of a header's Connection, "close" has an effect, and Upgrade with it. Other fields that it names are sent.
+//   - Interim responses are not passed on: no function of an httptrace.ClientTrace is called.
+//   - Request.Cancel, which is deprecated, has no effect: the context has.
+//   - Response.Status has the registered reason of the status code, and Response.TransferEncoding is empty.
 package nethttp
