@@ -515,6 +515,9 @@ func (c *Call) End(trailers ...string) error {
 
 // over is the error of calls when the Call has failed or is not under way.
 func (c *Call) over() error {
+	if c.answer.err == errOver { // most callers never ask, so this costs nothing before
+		c.answer.err = c.failure(errOver, true)
+	}
 	if c.answer.err != nil {
 		return c.answer.err
 	}

@@ -81,10 +81,10 @@ func (r *Response) DropHead() { r.call.lines, r.head = nil, syntax.Head{} }
 // Peek lends the bytes of the content that have come, at least one. Otherwise the error is an act.Blocked, io.EOF after the last byte,
 // or an *Error: an answer that is cut short does not end with io.EOF.
 func (r *Response) Peek() ([]byte, error) {
-	if r.err != nil {
-		return nil, r.err
-	}
 	c := r.call
+	if r.err != nil {
+		return nil, c.over()
+	}
 	in, err := c.exchange.peek(r)
 	if err == nil {
 		c.progress()
@@ -145,7 +145,7 @@ func (r *Response) Close() error {
 		_, _ = c.exchange.peek(r) // the end may be all that was not read
 	}
 	if c.stop(); r.err == nil {
-		r.err = c.failure(errOver, true)
+		r.err = errOver
 	}
 	return nil
 }
