@@ -224,9 +224,7 @@ func (f *forward) pass(t *act.Task) act.Directive {
 		}
 		return f.wait(t, act.Wait, up)
 	case err == io.EOF:
-		if f.answer.Length() < 0 {
-			copyTrailers(f.w, f.answer)
-		}
+		copyTrailers(f.w, f.answer) // over HTTP/2 there may be some behind a content of known length, too
 		f.end(f.outcome())
 		return act.Done
 	}
