@@ -235,7 +235,8 @@ func (c *Call) prepare(t *act.Task) error {
 		return errField
 	case c.Upgrade != "" && c.Origin.Protocol == HTTP2:
 		return errUpgrade
-	case c.Content != nil && c.Length != 0, c.Expect && c.Content == nil && c.Length == 0, c.Upgrade != "" && !syntax.Token.Only(syntax.Bytes(c.Upgrade)):
+	case c.Content != nil && c.Length != 0, c.Expect && c.Content == nil && c.Length == 0,
+		c.Upgrade != "" && !syntax.Token.Only(syntax.Bytes(c.Upgrade)):
 		return errContent
 	}
 	if c.Content != nil {
