@@ -65,6 +65,7 @@ type Call struct {
 
 	written  int64 // content that was given to the exchange
 	ended    bool  // all of it was
+	begun    bool  // Begin is Done: the task writes, and gives the Call no turns meanwhile
 	released bool  // the content may be sent: the server has not been asked, or wants it
 	reused   bool  // the connection has carried other requests
 	fresh    bool  // only a new connection is good enough
@@ -130,7 +131,7 @@ var (
 	errUpgrade  = errors.New("an Upgrade, which HTTP/2 does not have")
 	errContent  = errors.New("there is both Content and a Length, or Expect without content")
 	errInterims = errors.New("too many interim answers")
-	errLong     = errors.New("more content than Length has announced")
+	errLong     = errors.New("more content than Length has announced, or content after End")
 	errShort    = errors.New("less content than Length has announced")
 	errEarly    = errors.New("the Call is not Done")
 )
@@ -356,7 +357,7 @@ func (c *Call) again(err error) bool {
 	c.fresh = !sure
 	c.tries++
 	switch {
-	case c.written > 0 && c.Content == nil: // it is gone
+	case c.Content == nil && (c.written > 0 || c.begun || c.ended && c.Length < 0): // it is gone, or its writer is
 		return false
 	case c.Filter != nil, c.answer.heard, c.tries >= mostTries:
 		return false
@@ -389,7 +390,13 @@ func (c *Call) fail(err error) {
 	c.answer.err = c.failure(err, sent)
 }
 
-func (c *Call) failure(err error, sent bool) error { return &Error{c.Origin.Address, sent, err} }
+func (c *Call) failure(err error, sent bool) error {
+	e := &Error{Sent: sent, Err: err}
+	if c.Origin != nil { // of a Call that was given up before its first turn
+		e.Address = c.Origin.Address
+	}
+	return e
+}
 
 // stop gives back what the Call has.
 func (c *Call) stop() {
@@ -429,7 +436,7 @@ func (c *Call) Write(p []byte) (int, error) {
 		return 0, ErrAnswered
 	case c.pool.s.Now() >= c.total:
 		return 0, c.failure(c.late(c.total), true)
-	case c.Length >= 0 && int64(len(p)) > c.Length-c.written:
+	case c.ended && len(p) > 0, c.Length >= 0 && int64(len(p)) > c.Length-c.written:
 		return 0, c.failure(errLong, true)
 	}
 	n, err := c.exchange.write(p)
@@ -485,6 +492,7 @@ func (b *begun) Act(t *act.Task) act.Directive {
 	c := (*Call)(b)
 	d := c.Act(t)
 	if d == act.Wait && c.state == calling && c.released {
+		c.begun = true
 		return act.Done
 	}
 	return d
@@ -547,7 +555,7 @@ func (c *Call) Close() error {
 
 func (c *Call) giveUp() {
 	if c.stop(); c.answer.err == nil {
-		c.answer.err = c.failure(act.ErrDropped, true)
+		c.answer.err = c.failure(act.ErrDropped, c.asked || c.state >= calling)
 	}
 	c.state = failed
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd/client"
 )
@@ -79,6 +81,8 @@ func TestRequests(t *testing.T) {
 						require.ErrorContains(s, err, "more content")
 					}
 					require.NoError(s, call.End(row.trailers...))
+					_, err := call.Write([]byte("x"))
+					require.ErrorContains(s, err, "more content")
 				}
 				s.done(co, call)
 				o.Close()
@@ -101,6 +105,39 @@ func TestLessContentThanAnnounced(t *testing.T) {
 		require.Error(s, err)
 		require.Zero(s, call.Origin.Conns())
 	})
+}
+
+// A Call may be given up before its first turn, even before it has an Origin.
+func TestCloseOfAnUnusedCall(t *testing.T) {
+	call := &client.Call{}
+	require.NoError(t, call.Close())
+	_, err := call.Write(nil)
+	failure, is := errors.AsType[*client.Error](err)
+	require.True(t, is)
+	require.False(t, failure.Sent)
+}
+
+// A request in chunks is not repeated after End, since nobody would end it again.
+func TestLostAfterEnd(t *testing.T) {
+	script := func(p *peer) {
+		if p.ask(); p.n == 1 {
+			p.say(hello)
+			p.ask()
+			p.Under().Abort()
+		}
+		_, _ = io.ReadAll(p.in)
+	}
+	s := play(t, script, func(s *scene, co *coro.Co) {
+		o, ended := &client.Origin{Address: at}, false
+		s.done(co, get(o, "/"))
+		call := &client.Call{Origin: o, Method: "PUT", Length: -1}
+		require.Error(s, co.Do(act.Func(func(t *act.Task) act.Directive {
+			d := call.Act(t)
+			ended = ended || call.End() == nil
+			return d
+		})))
+	})
+	require.Equal(t, 1, s.conns)
 }
 
 // TestTimeouts waits for each of the times. They end a Call after this time, not before, and the server notices it at once.

@@ -33,7 +33,7 @@ import (
 type http2Conn struct {
 	conn    *listener.Conn
 	pool    *pool
-	private bool // it is for one Call alone
+	private bool // it is for one Call alone, such as the last one of an Origin that is closed
 	decoder *http2.Decoder
 	block   headerBlock
 	streams []*stream // of Calls that have not ended, in the order of their numbers
@@ -106,7 +106,7 @@ func newHTTP2(p *pool, conn *listener.Conn, private bool) *http2Conn {
 	x.out = http2.AppendSettings(append(x.buffer(), http2.Preface...), http2.Setting{ID: http2.EnablePush},
 		http2.Setting{ID: http2.NoPriorities, Value: 1})
 	x.out = http2.AppendWindowUpdate(x.out, 0, connWindow-http2.DefaultWindow)
-	if !private && !p.closed {
+	if !private {
 		p.shared = append(p.shared, x)
 	}
 	p.s.Attach(x)

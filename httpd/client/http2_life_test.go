@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -179,6 +180,21 @@ func TestConnectionsOfHTTP2ThatGo(t *testing.T) {
 			require.Equal(t, row.hears, heard)
 		})
 	}
+}
+
+// A request is not repeated after Begin: the task that writes gives the Call no turns, so nobody would make a connection.
+func TestGOAWAYAfterBegin(t *testing.T) {
+	o := &client.Origin{}
+	against(t, o, []string{"?HEADERS; GOAWAY 0 NO_ERROR"}, func(s *scene, co *coro.Co) {
+		call := &client.Call{Origin: o, Method: "POST", Length: 5}
+		require.NoError(s, co.Do(call.Begin()))
+		s.sleep(co, time.Second)
+		_, err := io.WriteString(coro.Writer(co, call), "hello")
+		failure, is := errors.AsType[*client.Error](err)
+		require.True(s, is)
+		require.False(s, failure.Sent)
+		require.NoError(s, call.Close())
+	})
 }
 
 // GOAWAY leaves the requests that the server has looked at. The others begin anew, whatever their methods.

@@ -264,7 +264,7 @@ func (p *pool) connected(c *Call, conn *listener.Conn) error {
 	state, is := secure.State(conn)
 	switch {
 	case is && state.NegotiatedProtocol == "h2", !is && p.o.Protocol == HTTP2:
-		c.use(&stream{x: newHTTP2(p, conn, c.Filter != nil)})
+		c.use(&stream{x: newHTTP2(p, conn, c.Filter != nil || p.closed)})
 	case p.o.Protocol == HTTP2:
 		conn.Abort()
 		p.free()
