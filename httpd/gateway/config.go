@@ -142,6 +142,7 @@ func (c *Config) check() error {
 		groups[g.Name] = true
 		m.group(g, at)
 	}
+	m.at(c.Name != "" && !syntax.Token.Only(syntax.Bytes(c.Name)), "name", "not a token, as the field Via has it: %q", c.Name)
 	seen := map[Route]bool{}
 	m.at(len(c.Routes) == 0, "routes", "there is no route")
 	for i, r := range c.Routes {
@@ -188,6 +189,9 @@ func (m *mistakes) group(g *Group, at string) {
 			m.at(path == "", at+".address", "unix: needs a path")
 		} else {
 			_, port, err := net.SplitHostPort(b.Address)
+			if err == nil && port != "" {
+				_, err = net.LookupPort("tcp", port)
+			}
 			m.at(err != nil || port == "", at+".address", `neither "host:port" nor "unix:" and a path: %q`, b.Address)
 		}
 		m.at(!syntax.ValidHost(syntax.Bytes(b.Host)), at+".host", "not a host: %q", b.Host)

@@ -85,9 +85,12 @@ func (f *forward) identify(c *client.Call) {
 
 // forwarding reports whether a field says where a request comes from.
 func forwarding(name []byte) bool {
-	switch len(name) {
-	case len("forwarded"), len("x-forwarded-for"), len("x-forwarded-host"), len("x-forwarded-proto"):
-		return syntax.EqualFold(name, "forwarded") || len(name) > 12 && syntax.EqualFold(name[:12], "x-forwarded-")
+	const prefix = "x-forwarded-"
+	switch name[0] | 0x20 {
+	case 'f':
+		return syntax.EqualFold(name, "forwarded")
+	case 'x':
+		return len(name) > len(prefix) && syntax.EqualFold(name[:len(prefix)], prefix)
 	}
 	return false
 }

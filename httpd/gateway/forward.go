@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"io"
+	"syscall"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -259,7 +260,7 @@ func (f *forward) again(err error) bool {
 
 // outcomeOf says how a back end has done whose call has failed, or whose answer is disliked.
 func outcomeOf(err error) outcome {
-	if errors.Is(err, client.ErrBusy) { // the bound is ours
+	if errors.Is(err, client.ErrBusy) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // the bound is ours
 		return aborted
 	}
 	return bad

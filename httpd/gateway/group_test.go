@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/httpd/client"
 )
 
 // groupOf makes a group of back ends A, B, C and so on, with these weights.
@@ -199,4 +203,20 @@ func TestBudgetModel(t *testing.T) {
 		}
 	}
 	require.False(t, newGroup(&Group{Retries: -1}).budget.retry(0), "none")
+}
+
+// What is not the fault of a back end does not count against it.
+func TestOutcomes(t *testing.T) {
+	require.Equal(t, aborted, outcomeOf(&client.Error{Err: client.ErrBusy}))
+	require.Equal(t, aborted, outcomeOf(&client.Error{Err: os.NewSyscallError("socket", syscall.EMFILE)}))
+	require.Equal(t, aborted, outcomeOf(&client.Error{Err: os.NewSyscallError("socket", syscall.ENFILE)}))
+	require.Equal(t, bad, outcomeOf(&client.Error{Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}))
+}
+
+// Nobody else says where a request comes from.
+func TestForwarding(t *testing.T) {
+	for name, want := range map[string]bool{"Forwarded": true, "x-forwarded-for": true, "X-Forwarded-Prefix": true, "X-Forwarded-Server": true,
+		"X-Forwarded-": false, "X-Forward": false, "Forwarded-By": false, "f": false} {
+		require.Equal(t, want, forwarding([]byte(name)), name)
+	}
 }

@@ -63,10 +63,11 @@ func TestRoutesOfHostsAndPaths(t *testing.T) {
 func TestMistakesHaveTheirPlaces(t *testing.T) {
 	good := Group{Name: "g", Backends: []Backend{{Address: "a:1"}}}
 	_, err := NewTable(Config{
+		Name: "a\r\nb",
 		Groups: []Group{good, good, {Name: "h", Policy: "any", Key: "source", Failures: []int{503, 200}, Retries: 101, MaxOut: -1,
 			Health: Health{Path: "x", Out: -1, Interval: -1, Timeout: -1, Fall: -1, Rise: -1}},
 			{Name: "i", Policy: Hash, Key: "header:", Backends: []Backend{
-				{Address: "a:1"}, {Address: "a:1"}, {Address: "a"}, {Address: "unix:", Host: "a b", Weight: 1001, Proxy: 3}}}},
+				{Address: "a:1"}, {Address: "a:1"}, {Address: "a"}, {Address: "a:65536"}, {Address: "unix:", Host: "a b", Weight: 1001, Proxy: 3}}}},
 		Routes: []Route{{Group: "g"}, {Group: "G", Path: "/x"}, {Group: "g", Path: "/"}, {Group: "g", Host: "*"}, {Group: "g", Host: "a.*.b"},
 			{Group: "g", Host: "a:80"}, {Group: "g", Path: "x"}, {Group: "g", Path: "/a//b"}, {Group: "g", Path: "/%61"}, {Group: "g", Path: "/.."}},
 	})
@@ -78,8 +79,8 @@ func TestMistakesHaveTheirPlaces(t *testing.T) {
 	}
 	require.Equal(t, strings.Fields(`groups[1].name groups[2].policy groups[2].key groups[2].retries groups[2].max_out groups[2].failures[1]
 		groups[2].health.path groups[2].health groups[2].backends groups[3].key groups[3].backends[1].address groups[3].backends[2].address
-		groups[3].backends[3].address groups[3].backends[3].host groups[3].backends[3].weight groups[3].backends[3].proxy
-		routes[1].group routes[2] routes[3].host routes[4].host routes[5].host routes[6].path routes[7].path routes[8].path routes[9].path`), places)
+		groups[3].backends[3].address groups[3].backends[4].address groups[3].backends[4].host groups[3].backends[4].weight
+		groups[3].backends[4].proxy name routes[1].group routes[2] routes[3].host routes[4].host routes[5].host routes[6].path routes[7].path routes[8].path routes[9].path`), places)
 	_, err = NewTable(Config{})
 	require.ErrorContains(t, err, "routes: there is no route")
 }
