@@ -38,7 +38,7 @@ type (
 	health struct {
 		Path                           string
 		Failures, Fall, Rise           int
-		Out, Return, Interval, Timeout span
+		Out, Return, Interval, Timeout string
 	}
 
 	backend struct {
@@ -46,11 +46,11 @@ type (
 		TLS           *security
 		HTTP2         bool
 		Weight, Proxy int
-		MaxConns      int  `toml:"max_conns"`
-		MaxIdle       int  `toml:"max_idle"`
-		MaxWaiting    int  `toml:"max_waiting"`
-		IdleTimeout   span `toml:"idle_timeout"`
-		Timeouts      struct{ Wait, Connect, Head, Idle, Total span }
+		MaxConns      int    `toml:"max_conns"`
+		MaxIdle       int    `toml:"max_idle"`
+		MaxWaiting    int    `toml:"max_waiting"`
+		IdleTimeout   string `toml:"idle_timeout"`
+		Timeouts      struct{ Wait, Connect, Head, Idle, Total string }
 	}
 
 	security struct {
@@ -58,18 +58,6 @@ type (
 		Skip     bool `toml:"skip_verify"`
 	}
 )
-
-// span is a duration in the form of time.ParseDuration, above 0.
-type span time.Duration
-
-func (s *span) UnmarshalText(text []byte) error {
-	d, err := time.ParseDuration(string(text))
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("not above 0: %v", d)
-	}
-	*s = span(d)
-	return err
-}
 
 // files reads the file, and the certificates that it names.
 type files struct {
@@ -127,33 +115,46 @@ func (f *files) mistakes(err error, text []byte) error {
 // convert makes the values of package gateway.
 func (f *files) convert(c *config) (made gateway.Config, err error) {
 	made = gateway.Config{Name: c.Name, Trust: c.Trust, Forwarded: c.Forwarded, Routes: c.Routes}
+	var all []error
 	for i, g := range c.Groups {
+		span := func(text, key string) time.Duration { // "" is the default
+			d, err := time.ParseDuration(cmp.Or(text, "0"))
+			if err == nil && d <= 0 && text != "" {
+				err = fmt.Errorf("not above 0: %v", d)
+			}
+			if err != nil {
+				all = append(all, &gateway.Mistake{Path: fmt.Sprintf("groups[%d].%s", i, key), Err: err})
+			}
+			return d
+		}
 		h := &g.Health
 		to := gateway.Group{Name: g.Name, Policy: g.Policy, Key: g.Key, Failures: g.Failures, MaxOut: g.MaxOut}
-		to.Health = gateway.Health{Failures: h.Failures, Out: time.Duration(h.Out), Return: time.Duration(h.Return), Path: h.Path,
-			Interval: time.Duration(h.Interval), Timeout: time.Duration(h.Timeout), Fall: h.Fall, Rise: h.Rise}
+		to.Health = gateway.Health{Failures: h.Failures, Out: span(h.Out, "health.out"), Return: span(h.Return, "health.return"), Path: h.Path,
+			Interval: span(h.Interval, "health.interval"), Timeout: span(h.Timeout, "health.timeout"), Fall: h.Fall, Rise: h.Rise}
 		if g.Retries != nil {
 			to.Retries = cmp.Or(*g.Retries, -1)
 		}
 		for j, b := range g.Backends {
-			t := b.Timeouts
+			at := fmt.Sprintf("backends[%d].", j)
+			t, times := b.Timeouts, at+"timeouts."
 			x := gateway.Backend{Address: b.Address, Host: b.Host, Weight: b.Weight, Proxy: b.Proxy, MaxConns: b.MaxConns,
-				MaxIdle: b.MaxIdle, MaxWaiting: b.MaxWaiting, IdleTimeout: time.Duration(b.IdleTimeout), Timeouts: client.Timeouts{
-					Wait: time.Duration(t.Wait), Connect: time.Duration(t.Connect), Head: time.Duration(t.Head),
-					Idle: time.Duration(t.Idle), Total: time.Duration(t.Total)}}
+				MaxIdle: b.MaxIdle, MaxWaiting: b.MaxWaiting, IdleTimeout: span(b.IdleTimeout, at+"idle_timeout"), Timeouts: client.Timeouts{
+					Wait: span(t.Wait, times+"wait"), Connect: span(t.Connect, times+"connect"), Head: span(t.Head, times+"head"),
+					Idle: span(t.Idle, times+"idle"), Total: span(t.Total, times+"total")}}
 			if x.Protocol = client.HTTP1; b.HTTP2 {
 				x.Protocol = client.HTTP2
 			}
 			if b.TLS != nil {
+				var err error
 				if x.TLS, err = f.security(*b.TLS); err != nil {
-					return made, &gateway.Mistake{Path: fmt.Sprintf("groups[%d].backends[%d].tls.ca", i, j), Err: err}
+					all = append(all, &gateway.Mistake{Path: fmt.Sprintf("groups[%d].%stls.ca", i, at), Err: err})
 				}
 			}
 			to.Backends = append(to.Backends, x)
 		}
 		made.Groups = append(made.Groups, to)
 	}
-	return made, nil
+	return made, errors.Join(all...)
 }
 
 // security returns the configuration of TLS.
