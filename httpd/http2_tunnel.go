@@ -35,12 +35,14 @@ var errNoTunnel = &syntax.Refusal{Status: 501, Why: "CONNECT for a protocol that
 // extended reports whether the request is an extended CONNECT.
 func (s *stream) extended() bool { return s.head.Protocol.To > 0 }
 
-// switchTo has the next action go on with the stream, whose head has been sent.
+// switchTo has the next action go on with the stream, whose head has been sent. The handler's action is closed after that, as over
+// HTTP/1: it may have something for the next one.
 func (s *stream) switchTo() {
-	_ = s.handler.Close() // there is no caller left to return its error to
 	s.tunnel = &tunnel{stream: s}
 	s.tunnel.conn = listener.NewConn(s.conn.cache.s, s.tunnel, s.conn.conn.Internals().Limits())
-	s.handler = act.Child{Action: s.out.next(s.tunnel.conn)}
+	next := s.out.next(s.tunnel.conn)
+	_ = s.handler.Close() // there is no caller left to return its error to
+	s.handler = act.Child{Action: next}
 	s.report()
 }
 

@@ -26,8 +26,8 @@ const front = "10.0.0.9:80"
 
 type server = func(*listener.Conn) act.Action
 
-// through makes a world with a gateway to these back ends, of which nil refuses connections. Its scheduler has the tasks of setup,
-// too.
+// through makes a world with a gateway to these back ends, of which nil refuses connections. Its scheduler has the tasks of
+// setup, too.
 func through(t *testing.T, c Config, b Backend, backs []server, setup ...func(*act.Scheduler) error) *farm {
 	f := &farm{T: t, World: sim.New(sim.Options{Seed: 1}), g: &Gateway{}}
 	if len(c.Groups) == 0 {
@@ -42,7 +42,7 @@ func through(t *testing.T, c Config, b Backend, backs []server, setup ...func(*a
 	c.Routes = []Route{{Group: "g"}}
 	f.g.Swap(tableOf(t, c))
 	web := httpd.Server{Handler: f.g.Serve}
-	f.serve(front, web.Serve, append(setup, f.g.Setup)...)
+	f.gateway = f.serve(front, web.Serve, append(setup, f.g.Setup)...)
 	return f
 }
 

@@ -26,9 +26,10 @@ import (
 type farm struct {
 	*testing.T
 	*sim.World
-	g     *Gateway
-	sick  [3]bool           // answers 500 to checks
-	conns [3]map[string]int // requests on each connection of a client
+	g       *Gateway
+	gateway *sim.Server       // of it, in worlds of through
+	sick    [3]bool           // answers 500 to checks
+	conns   [3]map[string]int // requests on each connection of a client
 }
 
 func farmOf(t *testing.T, table *Table) *farm {
@@ -60,13 +61,15 @@ func farmOf(t *testing.T, table *Table) *farm {
 	return f
 }
 
-func (f *farm) serve(address string, h func(*listener.Conn) act.Action, setup ...func(*act.Scheduler) error) {
+func (f *farm) serve(address string, h func(*listener.Conn) act.Action, setup ...func(*act.Scheduler) error) *sim.Server {
 	l := &service.Listener{Address: address, Handler: h}
-	_, err := f.Server(address, act.Config{Schedulers: 1}, append(setup, l.Setup)...)
+	v, err := f.Server(address, act.Config{Schedulers: 1}, append(setup, l.Setup)...)
 	require.NoError(f, err)
+	return v
 }
 
-// get sends requests with these paths, each with the field K if it has a colon after it, and returns the contents of the answers, or the statuses of errors.
+// get sends requests with these paths, each with the field K if it has a colon after it, and returns the contents of the
+// answers, or the statuses of errors.
 func get(c *sim.Client, paths ...string) (all string) {
 	in := bufio.NewReader(c)
 	for _, path := range paths {
