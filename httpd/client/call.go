@@ -361,7 +361,7 @@ func (c *Call) again(err error) bool {
 		return false
 	case c.Filter != nil, c.answer.heard, c.tries >= mostTries:
 		return false
-	case !sure && (!c.reused || c.tries > 1 || !c.Repeatable && !idempotent(c.Method)):
+	case !sure && (!c.reused || c.tries > 1 || !c.Repeatable && !syntax.Idempotent(c.Method)):
 		return false
 	}
 	c.exchange.leave()
@@ -370,15 +370,6 @@ func (c *Call) again(err error) bool {
 	c.pool.counts.repeats++
 	c.limit(c.pool.s.Now(), c.Timeouts.Wait, "no connection is free")
 	return true
-}
-
-// idempotent reports whether a method may be repeated (RFC 9110 9.2.2).
-func idempotent(method string) bool {
-	switch method {
-	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY":
-		return true
-	}
-	return false
 }
 
 // fail ends the Call.

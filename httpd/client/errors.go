@@ -37,7 +37,5 @@ func (e *Error) Temporary() bool { return e.Timeout() }
 // timeoutError says which time has passed.
 type timeoutError string
 
-func (e timeoutError) Error() string   { return string(e) }
-func (e timeoutError) Unwrap() error   { return os.ErrDeadlineExceeded }
-func (e timeoutError) Timeout() bool   { return true }
-func (e timeoutError) Temporary() bool { return true }
+func (e timeoutError) Error() string { return string(e) }
+func (e timeoutError) Unwrap() error { return os.ErrDeadlineExceeded }

@@ -139,11 +139,11 @@ func passes(name []byte, named [][]byte) bool {
 	return !hop(name, named) && !syntax.EqualFold(name, "date")
 }
 
-// copyFields adds the fields of an answer to that of the client.
-func copyFields(w *httpd.Response, a *client.Response) {
+// copyFields adds the fields of an answer to that of the client, without those of a name.
+func copyFields(w *httpd.Response, a *client.Response, without string) {
 	named := options(a.Fields())
 	for name, value := range a.Fields() {
-		if passes(name, named) {
+		if passes(name, named) && !syntax.EqualFold(name, without) {
 			w.Add(syntax.String(name), syntax.String(value))
 		}
 	}

@@ -96,7 +96,7 @@ func (f *forward) Act(t *act.Task) act.Directive {
 // gathered reports whether nothing more of the content is to be kept for a repetition.
 func (f *forward) gathered() bool {
 	n := f.r.Body.Length()
-	return n <= 0 || n > mostKept || !idempotent(f.r.Method()) || int64(len(f.kept)) == n
+	return n <= 0 || n > mostKept || !syntax.Idempotent(syntax.String(f.r.Method())) || int64(len(f.kept)) == n
 }
 
 // choose chooses a back end and makes the call. It reports whether there is one.
@@ -184,7 +184,7 @@ func (f *forward) begin() bool {
 		return f.join()
 	}
 	w.SetStatus(a.Status())
-	copyFields(w, a)
+	copyFields(w, a, "")
 	if n := a.Length(); n >= 0 {
 		w.SetLength(n)
 	} else {
@@ -227,7 +227,11 @@ func (f *forward) pass(t *act.Task) act.Directive {
 		return f.wait(t, act.Wait, up)
 	case err == io.EOF:
 		copyTrailers(f.w, f.answer) // over HTTP/2 there may be some behind a content of known length, too
-		f.end(f.outcome())
+		o := good
+		if f.disliked() {
+			o = bad
+		}
+		f.end(o)
 		return act.Done
 	}
 	return f.fail(t, err)
@@ -246,7 +250,7 @@ func (f *forward) wait(t *act.Task, d act.Directive, err error) act.Directive {
 // again chooses another back end, if the request may be repeated: no answer has been begun, its content is still there, the back end
 // has not acted on it or its method is idempotent (RFC 9110 9.2.2), and the group's budget allows it. It reports whether it did.
 func (f *forward) again(err error) bool {
-	if f.loose || len(f.tried) >= mostTries || sentBy(err) && !idempotent(f.r.Method()) {
+	if f.loose || len(f.tried) >= mostTries || sentBy(err) && !syntax.Idempotent(syntax.String(f.r.Method())) {
 		return false
 	}
 	next := f.route.group.pick(f.r, f.tried)
@@ -264,14 +268,6 @@ func outcomeOf(err error) outcome {
 		return aborted
 	}
 	return bad
-}
-
-// outcome says how the back end has done.
-func (f *forward) outcome() outcome {
-	if f.disliked() {
-		return bad
-	}
-	return good
 }
 
 // disliked reports whether the answer says that another back end may do better.
@@ -362,14 +358,11 @@ const webSocket = "websocket"
 // join joins the client's connection to that of the back end, which has switched protocols. A handshake of HTTP/2 has neither the key
 // nor the answer to it (RFC 8441 5).
 func (f *forward) join() bool {
-	const accept = "Sec-WebSocket-Accept"
-	key := f.r.Header("Sec-WebSocket-Key")
-	named := options(f.answer.Fields())
-	for name, value := range f.answer.Fields() {
-		if passes(name, named) && (key != nil || !syntax.EqualFold(name, accept)) {
-			f.w.Add(syntax.String(name), syntax.String(value))
-		}
+	without := ""
+	if f.r.Header("Sec-WebSocket-Key") == nil {
+		without = "Sec-WebSocket-Accept"
 	}
+	copyFields(f.w, f.answer, without)
 	if f.far = f.answer.Conn(); f.far == nil {
 		return false
 	}
@@ -384,12 +377,4 @@ func (f *forward) join() bool {
 func sentBy(err error) bool {
 	failed := (*client.Error)(nil)
 	return !errors.As(err, &failed) || failed.Sent
-}
-
-func idempotent(method []byte) bool {
-	switch string(method) {
-	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY":
-		return true
-	}
-	return false
 }

@@ -27,6 +27,15 @@ func Bodiless(status int) bool { return status < 200 || status == 204 || status 
 // Empty reports whether a response with this status must not have content. 205 says so with a length (RFC 9110 15.3.6).
 func Empty(status int) bool { return Bodiless(status) || status == 205 }
 
+// Idempotent reports whether a request with this method may be repeated (RFC 9110 9.2.2).
+func Idempotent(method string) bool {
+	switch method {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY":
+		return true
+	}
+	return false
+}
+
 // Refusal is why a request is not served: the status to answer it with, and a sentence for the log.
 type Refusal struct {
 	Status int    // 4xx or 5xx
