@@ -260,14 +260,17 @@ var duos = map[string]duo{
 	"cut without a length": cut(false),
 	"events": {func(co *coro.Co, call *client.Call, seen *seen) {
 		require.NoError(seen, co.Do(call))
-		answer := call.Response()
-		defer answer.Close()
-		for in := bufio.NewReader(coro.Reader(co, answer)); seen.n < 10; seen.n++ {
+		seen.Response = call.Response()
+		defer seen.Close()
+		for in := bufio.NewReader(coro.Reader(co, seen)); seen.n < 10; seen.n++ {
 			line, err := in.ReadString('\n')
 			require.NoError(seen, err)
 			require.Equal(seen, fmt.Sprint("data: ", seen.n, "\n"), line)
 		}
 	}, func(co *coro.Co, w *httpd.Response, _ *httpd.Request, seen *seen) error {
+		_ = w.Flush()
+		_ = co.Sleep(100 * time.Millisecond)
+		require.NotNil(seen, seen.Response, "the client has the head")
 		for i := range 10 {
 			require.Equal(seen, i, seen.n, "the client has all that was sent")
 			_, _ = fmt.Fprintf(w, "data: %d\n", i)
