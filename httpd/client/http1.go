@@ -160,33 +160,19 @@ func (x *http1Conn) end(trailers []byte) {
 	r.sent = true
 }
 
-// head reads the head of an answer (RFC 9112 4), and decides where its content ends (6.3).
+// head reads the head of an answer (RFC 9112 4).
 func (x *http1Conn) head(a *Response) error {
 	r := x.reading
 	pushed := x.push()
 	if r.parser == nil {
 		r.parser = x.pool.desk.parser()
 	}
-	in, err := x.Conn.Peek(1)
-	for {
-		if err == io.EOF {
-			return errEnd
-		}
-		if err != nil {
-			if isBlocked(err) && isBlocked(pushed) {
-				return both{err.(act.Blocked), pushed.(act.Blocked)}
-			}
-			return err
-		}
-		a.heard = true
-		ended, bad := r.parser.Read(in)
-		if bad != nil {
-			return bad
-		}
-		if ended {
-			break
-		}
-		in, err = x.Conn.Peek(len(in) + 1)
+	in, err := x.arrived(a)
+	if isBlocked(err) && isBlocked(pushed) {
+		return both{err.(act.Blocked), pushed.(act.Blocked)}
+	}
+	if err != nil {
+		return err
 	}
 	p := r.parser
 	f, err := p.Framing(in)
@@ -199,14 +185,39 @@ func (x *http1Conn) head(a *Response) error {
 	a.head.Text, a.head.Fields = text, fields // the parser's are for the next answer
 	r.parser, r.old = nil, p.Minor == 0
 	defer x.pool.desk.keepParser(p)
-	switches := p.Status == 101
 	switch {
 	case p.Status > 599:
 		return errStatus
-	case switches && !p.Upgrades(in, r.asked):
+	case p.Status == 101 && !p.Upgrades(in, r.asked):
 		return errProtocol
 	}
 	x.Conn.Discard(p.Length)
+	return x.frame(a, f)
+}
+
+// arrived returns what has come, once the parser has read a whole head.
+func (x *http1Conn) arrived(a *Response) ([]byte, error) {
+	for n := 1; ; {
+		in, err := x.Conn.Peek(n)
+		if err == io.EOF {
+			return nil, errEnd
+		}
+		if err != nil {
+			return nil, err
+		}
+		a.heard = true
+		ended, err := x.reading.parser.Read(in)
+		if ended || err != nil {
+			return in, err
+		}
+		n = len(in) + 1
+	}
+}
+
+// frame decides where the content of the answer ends (RFC 9112 6.3), and whether the connection goes on after it.
+func (x *http1Conn) frame(a *Response, f http1.Framing) error {
+	r := x.reading
+	switches := a.status == 101
 	r.keeps = f.Persistent && !switches && !r.last
 	r.chunked, r.byEnd, r.left = f.Chunked, !f.Chunked && f.Length < 0, f.Length
 	if bodiless := syntax.Bodiless(a.status); bodiless || r.mute {
