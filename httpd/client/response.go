@@ -149,6 +149,3 @@ func (r *Response) Close() error {
 	}
 	return nil
 }
-
-// Describe implements act.Describer.
-func (r *Response) Describe(d *act.Description) { r.call.Describe(d) }

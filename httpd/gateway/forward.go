@@ -128,8 +128,8 @@ func (f *forward) use(back *backend) {
 	}
 	c.Expect = !f.sent && f.r.Header("Expect") != nil
 	c.Inform = f.informs
-	if f.back.proxy > 0 {
-		c.Filter = proxyproto.Client(proxyproto.Header{Version: f.back.proxy,
+	if f.back.Proxy > 0 {
+		c.Filter = proxyproto.Client(proxyproto.Header{Version: f.back.Proxy,
 			Source: f.r.RemoteAddr(), Destination: f.r.Conn().LocalAddr()})
 	}
 }

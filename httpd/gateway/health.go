@@ -101,8 +101,8 @@ func (c *checker) Act(t *act.Task) act.Directive {
 		c.next = now + cmp.Or(c.b.Interval, 5*time.Second)
 		c.call = &client.Call{Origin: c.b.probe, Target: c.b.Path}
 		c.call.Add("User-Agent", "daimon-gateway")
-		if c.b.proxy > 0 {
-			c.call.Filter = proxyproto.Client(proxyproto.Header{Version: c.b.proxy})
+		if c.b.Proxy > 0 {
+			c.call.Filter = proxyproto.Client(proxyproto.Header{Version: c.b.Proxy})
 		}
 	}
 	if c.call != nil {

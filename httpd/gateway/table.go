@@ -208,7 +208,6 @@ func (t *Table) release() {
 // backend is a Backend that is used. Tables that follow each other share it.
 type backend struct {
 	identity
-	proxy   int
 	origin  *client.Origin
 	probe   *client.Origin // the same server, for checks
 	hash    uint64
@@ -220,7 +219,7 @@ type backend struct {
 }
 
 func newBackend(group string, b Backend, h Health) *backend {
-	x := &backend{identity: identity{group, b, h}, proxy: b.Proxy, hash: hashOf([]byte(b.Address))}
+	x := &backend{identity: identity{group, b, h}, hash: hashOf([]byte(b.Address))}
 	x.Weight = max(1, b.Weight)
 	x.origin = &client.Origin{Address: b.Address, Host: b.Host, TLS: b.TLS, Protocol: b.Protocol, MaxConns: b.MaxConns,
 		MaxIdle: b.MaxIdle, MaxWaiting: b.MaxWaiting, IdleTimeout: b.IdleTimeout, Timeouts: b.Timeouts}
