@@ -123,8 +123,8 @@ const floors = `
 	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 internal/budget internal/facts internal/panics internal/race httpd/internal/route httpd/internal/timeout
 	                  internal/summary go.uber.org/zap net os time
 	httpd/client      act shutdown listener secure httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 httpd/internal/timeout internal/budget crypto/tls net os time
-	# net and crypto/tls for the servers of a configuration
-	httpd/gateway     act shutdown httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure crypto/tls go.uber.org/zap net time
+	# net and crypto/tls for the servers of a configuration; syscall for the errors of a process without descriptors
+	httpd/gateway     act shutdown httpd httpd/client httpd/internal/syntax internal/facts listener proxyproto secure crypto/tls go.uber.org/zap net syscall time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/facts flag go.uber.org/zap net os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
