@@ -164,14 +164,8 @@ func (e *http1Exchange) count() {
 	if e.in.kept {
 		n += cap(e.parser.Text)
 	}
-	if n < fewCounted {
-		n = 0
-	}
 	e.meter.Set(e.session.conn, n)
 }
-
-// fewCounted is the least memory that is counted between two turns: a count takes some 300 bytes itself.
-const fewCounted = 1 << 10
 
 // smallHead is the least memory that an unfinished head takes: a small buffer of its connection.
 const smallHead = 4 << 10

@@ -139,7 +139,7 @@ func passes(name []byte, named [][]byte) bool {
 	return !hop(name, named) && !syntax.EqualFold(name, "date")
 }
 
-// copyFields adds the fields of an answer to that of the client, without those of a name.
+// copyFields adds the fields of an answer to the answer for the client, without the fields of one name.
 func copyFields(w *httpd.Response, a *client.Response, without string) {
 	named := options(a.Fields())
 	for name, value := range a.Fields() {

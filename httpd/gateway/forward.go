@@ -119,7 +119,7 @@ func (f *forward) use(back *backend) {
 	c.Origin = f.back.origin
 	f.translate(c)
 	switch n := f.r.Body.Length(); {
-	case f.r.Upgrades(webSocket):
+	case n <= 0 && f.r.Upgrades(webSocket): // a request with content stays one
 		c.Upgrade, f.sent = webSocket, true
 	case f.kept != nil:
 		c.Content, f.sent = f.kept, true
@@ -226,7 +226,7 @@ func (f *forward) pass(t *act.Task) act.Directive {
 		}
 		return f.wait(t, act.Wait, up)
 	case err == io.EOF:
-		copyTrailers(f.w, f.answer) // over HTTP/2 there may be some behind a content of known length, too
+		copyTrailers(f.w, f.answer) // over HTTP/2 trailers may follow content of known length
 		o := good
 		if f.disliked() {
 			o = bad

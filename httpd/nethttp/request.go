@@ -18,7 +18,7 @@ import (
 // request makes req the request for a handler, with memory of its own: nothing in it is lent. Its body is set later, and its
 // context has the values of v.
 func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (context.CancelFunc, error) {
-	text := make(text, 0, len(r.Target())+len(r.Host())+sizeOf(r.Fields()))
+	text := make(text, 0, sizeOf(r))
 	target, host := text.add(r.Target()), text.add(r.Host())
 	u, err := &url.URL{Host: target}, error(nil)
 	if target[0] == '/' || string(r.Method()) != http.MethodConnect {
@@ -29,7 +29,7 @@ func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (conte
 	addr := a.origin(r, v)
 	ctx, cancel := context.WithCancel(v)
 	*req = *(&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
-		Header: text.header(r.Fields()), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
+		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
 		Pattern: r.Pattern(), TLS: addr.tls}).WithContext(ctx)
 	switch req.Proto {
 	case "HTTP/1.1":
@@ -114,12 +114,13 @@ func methodOf(m []byte) string {
 	return string(m)
 }
 
-// text is the memory of all strings of a head.
+// text is the memory of all strings of a request.
 type text []byte
 
-// sizeOf returns how much that is of its fields.
-func sizeOf(fields iter.Seq2[[]byte, []byte]) (n int) {
-	for name, value := range fields {
+// sizeOf returns how much that is.
+func sizeOf(r *httpd.Request) int {
+	n := len(r.Target()) + len(r.Host())
+	for name, value := range r.Fields() { // written here, it needs no memory
 		n += len(name) + len(value)
 	}
 	return n
@@ -134,13 +135,13 @@ func (t *text) add(p []byte) string {
 }
 
 // header copies the fields. Their values share one slice.
-func (t *text) header(fields iter.Seq2[[]byte, []byte]) http.Header {
+func (t *text) header(r *httpd.Request) http.Header {
 	n := 0
-	for range fields {
+	for range r.Fields() {
 		n++
 	}
 	all, header := make([]string, 0, n), make(http.Header, n)
-	for name, value := range fields {
+	for name, value := range r.Fields() {
 		key := http.CanonicalHeaderKey(t.add(name))
 		if key == "Host" || key == "Transfer-Encoding" {
 			continue

@@ -303,9 +303,13 @@ func (x *trip) closeContent() {
 func (x *trip) begun(t *act.Task) {
 	a := x.call.Response()
 	x.answer = a
-	text := make(text, 0, sizeOf(a.Fields()))
-	r := &http.Response{StatusCode: a.Status(), Proto: a.Proto(), Header: text.header(a.Fields()), Body: http.NoBody,
+	r := &http.Response{StatusCode: a.Status(), Proto: a.Proto(), Header: http.Header{}, Body: http.NoBody,
 		ContentLength: a.Length(), Request: x.req}
+	for name, value := range a.Fields() {
+		if syntax.KindOf(name) != syntax.TransferEncoding {
+			r.Header.Add(string(name), string(value))
+		}
+	}
 	r.Status = strconv.Itoa(r.StatusCode) + " " + http.StatusText(r.StatusCode)
 	r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(r.Proto)
 	if state, ok := a.TLS(); ok {
