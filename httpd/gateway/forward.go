@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"syscall"
 	"time"
@@ -257,9 +258,24 @@ func (f *forward) again(err error) bool {
 	if next == nil || !f.route.retry(f.r.Scheduler().Now()) {
 		return false
 	}
+	f.blame(err)
 	f.end(outcomeOf(err))
 	f.use(next)
 	return true
+}
+
+// blame notes why a back end has failed, for the log: the error of its call, or without one the status of its answer.
+func (f *forward) blame(err error) {
+	failed := (*client.Error)(nil)
+	switch {
+	case f.back == nil:
+		return
+	case err == nil:
+		err = fmt.Errorf("status %d", f.answer.Status())
+	case !errors.As(err, &failed): // it is one of the client
+		return
+	}
+	f.back.state.cause.Store(&err)
 }
 
 // outcomeOf says how a back end has done whose call has failed, or whose answer is disliked.
@@ -284,6 +300,7 @@ func (f *forward) refuse(status int) act.Directive {
 func (f *forward) fail(t *act.Task, err error) act.Directive {
 	status := 502
 	failed := (*client.Error)(nil)
+	f.blame(err)
 	switch {
 	case !errors.As(err, &failed): // it is one of the client
 		f.end(aborted)

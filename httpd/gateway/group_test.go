@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/httpd/client"
 )
@@ -124,6 +126,22 @@ func TestCookie(t *testing.T) {
 	for line, want := range map[string]string{"a=1": "", "xs=1; s=2": "2", "s=": "", "s=a=b;s=c": "a=b", "": "", " s=3 ;x": "3", "S=1": ""} {
 		require.Equal(t, want, string(cookie([]byte(line), "s")), line)
 	}
+}
+
+// An operator learns from the log why a back end is left out.
+func TestTheLogSaysWhyABackEndIsOut(t *testing.T) {
+	core, lines := observer.New(zap.WarnLevel)
+	b := newBackend("g", Backend{Address: "a:1"}, Health{Failures: 2})
+	b.state.log.Store(zap.New(core))
+	f := &forward{back: b}
+	f.blame(&client.Error{Address: "a:1", Err: syscall.ECONNREFUSED})
+	f.blame(os.ErrClosed) // of the client
+	for range 2 {
+		b.begin()
+		b.end(1, 0, bad)
+	}
+	require.Equal(t, 1, lines.Len())
+	require.Equal(t, "client: a:1: connection refused", lines.All()[0].ContextMap()["the last"])
 }
 
 // What requests show of a back end: g is one that succeeds, b one that fails, and a number lets seconds pass.

@@ -22,6 +22,7 @@ type health struct {
 	times    atomic.Int32 // how often it was out in a row
 	failures atomic.Int32 // in a row
 	log      atomic.Pointer[zap.Logger]
+	cause    atomic.Pointer[error] // of the latest failure
 }
 
 const (
@@ -61,7 +62,11 @@ func (b *backend) note(now time.Duration, good bool) {
 			h.times.Store(n + 1)
 			h.failures.Store(0)
 			b.outs.Add(1)
-			b.say("a back end is left out", zap.Int("failures", limit), zap.Duration("for", b.howLong(n)))
+			fields := []zap.Field{zap.Int("failures", limit), zap.Duration("for", b.howLong(n))}
+			if cause := h.cause.Load(); cause != nil {
+				fields = append(fields, zap.NamedError("the last", *cause))
+			}
+			b.say("a back end is left out", fields...)
 		}
 	}
 }
