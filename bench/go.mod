@@ -7,6 +7,7 @@ replace github.com/daimon-go/daimon => ../
 require (
 	connectrpc.com/connect v1.21.1
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
+	github.com/cloudwego/netpoll v0.7.2
 	github.com/coder/websocket v1.8.15
 	github.com/daimon-go/daimon v0.0.0
 	github.com/daimon-go/daimon/topic/postgres v0.0.0
@@ -30,6 +31,8 @@ require (
 )
 
 require (
+	github.com/bytedance/gopkg v0.1.1 // indirect
+	github.com/cloudwego/gopkg v0.1.4 // indirect
 	github.com/dolthub/maphash v0.1.0 // indirect
 	github.com/gobwas/httphead v0.1.0 // indirect
 	github.com/panjf2000/ants/v2 v2.11.3 // indirect

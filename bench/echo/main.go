@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/pairs"
@@ -26,7 +28,8 @@ type Options struct {
 	Server                string  // a binary; "": Daimon's examples/echo, built here
 	Coro                  bool    // with examples/echo-coro and reads
 	Plain                 bool    // with package net
-	Loops                 bool    // with gnet and nbio
+	Loops                 bool    // with gnet, nbio, netpoll and fib
+	Fib                   bool    // false: without fib all the same
 	Inspect               bool    // the server with -inspect, and itself once more as the control
 	Bound                 bool    // the server with -cpus auto, and itself once more as the control
 	Apart                 bool    // the load generator has a CPU of its own
@@ -44,7 +47,8 @@ func main() {
 	flag.StringVar(&o.Server, "server", "", "measure this `binary` (with flags -addr and -reactors) instead of examples/echo")
 	flag.BoolVar(&o.Coro, "coro", false, "measure examples/echo-coro and reads too, against examples/echo")
 	flag.BoolVar(&o.Plain, "plain", false, "measure a goroutine-per-connection server too")
-	flag.BoolVar(&o.Loops, "loops", false, "measure other event loops for Go too: gnet and nbio")
+	flag.BoolVar(&o.Loops, "loops", false, "measure other event loops for Go too: gnet, nbio, netpoll and fib")
+	flag.BoolVar(&o.Fib, "fib", true, "with -loops: measure fib, too; the go command downloads Go 1.27.3 for it")
 	flag.BoolVar(&o.Inspect, "inspect", false, "measure the server with -inspect too, against itself without")
 	flag.BoolVar(&o.Bound, "bound", false, "measure the server with -cpus auto too, against itself without; the system places them and the load")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
@@ -63,20 +67,26 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	programs, err := compile(dir, o.Server)
+	b, err := build.Into(dir)
 	if err != nil {
 		return err
 	}
-	servers, ratios := o.columns(programs)
+	servers, ratios, err := o.columns(b)
+	if err != nil {
+		return err
+	}
 	if o.Idle > 0 {
 		return o.memory(ctx, out, servers, ratios)
+	}
+	clients := load.Generator{Conns: o.Conns, CPU: -1}
+	if clients.Program, err = load.Build(b); err != nil {
+		return err
 	}
 	stop, err := server.StartAll(ctx, servers)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	clients := load.Generator{Program: programs.Load, Conns: o.Conns, CPU: -1}
 	if !o.Bound {
 		if clients.CPU, err = load.CPU(o.Reactors, o.Apart); err != nil {
 			return err
@@ -85,27 +95,24 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	return o.cpu(ctx, out, clients, servers, ratios)
 }
 
-// columns returns the servers in their order, and the ratios. The subject and all servers after it are divided by the C
-// server, which stands next to both the subject and its own control; the servers with coroutines, before the subject,
-// are divided by the subject.
-func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.Ratio) {
-	add := func(name, program string) (column int) {
-		servers = append(servers, &server.Process{Name: name, Program: program, Reactors: o.Reactors, Anywhere: o.Bound})
+// columns compiles the servers and returns them in their order, and the ratios. The subject and all servers after it are
+// divided by the C server, which stands next to both the subject and its own control; the servers with coroutines, before the
+// subject, are divided by the subject.
+func (o Options) columns(b build.Builder) (servers []*server.Process, ratios []pairs.Ratio, err error) {
+	add := func(name string, flags ...string) (column int) {
+		program, failed := o.compile(b, name)
+		err = errors.Join(err, failed)
+		servers = append(servers, &server.Process{Name: name, Program: program, Reactors: o.Reactors, Flags: flags, Anywhere: o.Bound})
 		return len(servers) - 1
 	}
 	divide := func(of, by int, limit float64) { ratios = append(ratios, pairs.Ratio{Of: of, To: by, Limit: limit}) }
-	name := "daimon"
-	if o.Server != "" {
-		name = filepath.Base(o.Server)
-	}
 	if o.Coro {
-		reads, coro := add("reads", p.Reads), add("coro", p.Coro)
+		reads, coro := add("reads"), add("coro")
 		divide(reads, coro+1, 0)
 		divide(coro, coro+1, o.MaxCoro)
 	}
 	twin := func(name string, flags ...string) {
-		with, again := add(name, p.Subject), add("again", p.Subject)
-		servers[with].Flags = flags
+		with, again := add(name, flags...), add("again")
 		divide(with, again+1, 0)
 		divide(again, again+1, 0)
 	}
@@ -115,21 +122,34 @@ func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.
 	case o.Bound:
 		twin("bound", "-cpus", "auto")
 	}
-	subject := add(name, p.Subject)
-	if o.Bound {
-		return servers, ratios // the C server binds itself
+	subject := add("daimon")
+	if o.Server != "" {
+		servers[subject].Name = filepath.Base(o.Server)
 	}
-	epoll := add("epoll", p.Epoll)
+	if o.Bound {
+		return servers, ratios, err // the C server binds itself
+	}
+	epoll := add("epoll")
 	divide(subject, epoll, o.Max)
-	divide(add("control", p.Epoll), epoll, 0)
+	for _, name := range o.others() {
+		divide(add(name), epoll, 0)
+	}
+	return servers, ratios, err
+}
+
+// others are the columns after that of the C server.
+func (o Options) others() []string {
+	all := []string{"control"}
 	if o.Plain {
-		divide(add("plain", p.Plain), epoll, 0)
+		all = append(all, "plain")
 	}
 	if o.Loops {
-		divide(add("gnet", p.Gnet), epoll, 0)
-		divide(add("nbio", p.Nbio), epoll, 0)
+		all = append(all, "gnet", "nbio", "netpoll")
 	}
-	return servers, ratios
+	if o.Loops && o.Fib {
+		all = append(all, "fib")
+	}
+	return all
 }
 
 // cpu prints the table of messages.
