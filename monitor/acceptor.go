@@ -214,7 +214,7 @@ func (a *acceptor) Close() error {
 	fd := a.fd
 	a.fd = -1
 	a.waker.Wake()
-	a.e.unwatch(a.slot)
+	a.e.slots.free(a.slot)
 	return a.giveUp(fd)
 }
 

@@ -22,8 +22,9 @@ func Lent(e engine.Engine) int {
 
 // Busy returns how many sockets have an outbound part, and the capacity of their queues.
 func Busy(e engine.Engine) (sockets, memory int) {
-	for _, sl := range e.(*readiness).slots {
-		if k, ok := sl.watcher.(*socket); ok && k.out != nil {
+	x := &e.(*readiness).slots
+	for k := range x.sockets(0, x.len()) {
+		if k.out != nil {
 			sockets++
 			memory += cap(k.out.queue)
 		}

@@ -12,8 +12,8 @@ import (
 
 // EachState implements engine.Audited.
 func (e *readiness) EachState(visit func(engine.State)) {
-	for _, sl := range e.slots {
-		if k, ok := sl.watcher.(*socket); ok && k.fd >= 0 {
+	for k := range e.slots.sockets(0, e.slots.len()) {
+		if k.fd >= 0 {
 			visit(engine.State{
 				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(), Held: k.held(),
 				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
@@ -73,14 +73,14 @@ func (e *readiness) EachClosing(from, n int, visit func(still time.Duration, x a
 	if e.counts.Lingering == 0 {
 		return 0
 	}
-	end := min(len(e.slots), from+n)
-	for i := from; i < end; i++ {
-		if k, ok := e.slots[i].watcher.(*socket); ok && k.state&lingering != 0 {
+	end := min(e.slots.len(), from+n)
+	for k := range e.slots.sockets(from, end) {
+		if k.state&lingering != 0 {
 			since, _ := k.IdleSince()
 			visit(max(0, e.s.Now()-since).Truncate(time.Millisecond), (*closing)(k))
 		}
 	}
-	if end == len(e.slots) {
+	if end == e.slots.len() {
 		return 0
 	}
 	return end

@@ -75,7 +75,7 @@ func (k *socket) release(how func(fd int) error) {
 	e := k.source.e
 	fd := int(k.fd)
 	k.fd = -1
-	e.unwatch(k.slot)
+	e.slots.free(k.slot)
 	_ = how(fd) // the descriptor is closed whatever is returned (close(2)), and no caller is left
 	e.counts.Open--
 	if k.state&lingering != 0 {

@@ -30,7 +30,7 @@ func (k *socket) Release() (engine.Moved, error) {
 		return nil, fmt.Errorf("monitor: removing a descriptor from its poller: %w", err)
 	}
 	m := &moved{e.os, k.source.limiter, int(k.fd), k.source.local, k.taken, k.since}
-	e.unwatch(k.slot)
+	e.slots.free(k.slot)
 	e.counts.Open--
 	k.fd = -1
 	k.dismiss()

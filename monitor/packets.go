@@ -113,7 +113,7 @@ func (x *packets) Send(all []netpoll.Packet) (n int, err error) {
 func (x *packets) watch(want netpoll.Ready) error {
 	err := x.e.poller.Remove(x.fd)
 	if err == nil {
-		err = x.e.poller.Add(x.fd, uint64(x.e.slots[x.slot].generation)<<32|uint64(x.slot), want)
+		err = x.e.poller.Add(x.fd, x.e.slots.tag(x.slot), want)
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (x *packets) Close() {
 		return
 	}
 	x.waker.Wake()
-	x.e.unwatch(x.slot)
+	x.e.slots.free(x.slot)
 	if x.given {
 		_ = x.e.poller.Remove(x.fd) // the socket stays open elsewhere, and would go on reporting
 	}

@@ -26,8 +26,7 @@ type readiness struct {
 	counts engine.Counts
 	events [batch]netpoll.Event
 
-	slots []slot
-	spare []uint32 // indices of slots that are free, the last freed first
+	slots slots
 
 	loans   budget.Loans // receives of the present turn
 	buffers [][]byte
@@ -44,20 +43,13 @@ type readiness struct {
 	foreign map[int]*descriptor // descriptors that callers own, by their numbers
 }
 
-// slot is where an event finds the watcher of its descriptor. The generation is part of the event's tag: an event of a
-// descriptor that was closed meanwhile is ignored, even if the number or the slot is in use again.
-type slot struct {
-	generation uint32
-	watcher    watcher
-}
-
 type watcher interface {
 	event(netpoll.Ready)
 	Abort()
 }
 
 func newReadiness(s *act.Scheduler) *readiness {
-	return &readiness{s: s, os: engine.Below.Get(s), budget: budget.Of(s)}
+	return &readiness{s: s, os: engine.Below.Get(s), slots: slots{others: map[uint32]watcher{}}, budget: budget.Of(s)}
 }
 
 // open opens the poller and makes the engine the Idler of its scheduler; further calls do nothing.
@@ -83,9 +75,8 @@ func (e *readiness) Idle(atMost time.Duration) {
 		panic(fmt.Errorf("monitor: polling: %w", err)) // Run ends with it: the scheduler would get no events
 	}
 	for _, ev := range e.events[:n] {
-		index, generation := uint32(ev.Tag), uint32(ev.Tag>>32)
-		if sl := &e.slots[index]; sl.generation == generation && sl.watcher != nil {
-			sl.watcher.event(ev.Ready)
+		if w := e.slots.find(ev.Tag); w != nil {
+			w.event(ev.Ready)
 		}
 	}
 	if len(e.again) > 0 {
@@ -98,27 +89,13 @@ func (e *readiness) Interrupt() { e.poller.Interrupt() }
 
 // register registers fd for w, until fd is closed. After an error the caller still owns fd.
 func (e *readiness) register(fd int, want netpoll.Ready, w watcher) (index uint32, err error) {
-	if n := len(e.spare); n > 0 {
-		index, e.spare = e.spare[n-1], e.spare[:n-1]
-	} else {
-		index = uint32(len(e.slots))
-		e.slots = append(e.slots, slot{})
-	}
-	sl := &e.slots[index]
-	sl.watcher = w
-	if err := e.poller.Add(fd, uint64(sl.generation)<<32|uint64(index), want); err != nil {
-		e.unwatch(index)
+	index = e.slots.take(w)
+	if err := e.poller.Add(fd, e.slots.tag(index), want); err != nil {
+		e.slots.free(index)
 		return 0, err
 	}
 	e.reused(fd)
 	return index, nil
-}
-
-// unwatch frees the slot, so that further events find nobody. What unregisters the descriptor is closing it, or Remove.
-func (e *readiness) unwatch(index uint32) {
-	e.slots[index].generation++
-	e.slots[index].watcher = nil
-	e.spare = append(e.spare, index)
 }
 
 // descriptorFreed wakes the acceptors that wait for one.
@@ -132,8 +109,8 @@ func (e *readiness) descriptorFreed() {
 
 // Drop aborts the sockets that linger: see engine.Engine.
 func (e *readiness) Drop() {
-	for i := range e.slots {
-		if k, ok := e.slots[i].watcher.(*socket); ok && k.state&lingering != 0 {
+	for k := range e.slots.sockets(0, e.slots.len()) {
+		if k.state&lingering != 0 {
 			k.Abort()
 		}
 	}
@@ -144,8 +121,8 @@ func (e *readiness) Close() error {
 	if e.poller == nil {
 		return nil
 	}
-	for i := range e.slots {
-		if w := e.slots[i].watcher; w != nil {
+	for i := range uint32(e.slots.len()) {
+		if w := e.slots.find(e.slots.tag(i)); w != nil {
 			w.Abort()
 		}
 	}

@@ -202,7 +202,7 @@ func (d *descriptor) stop() error {
 // Abort forgets the descriptor, when its poller is about to be closed.
 func (d *descriptor) Abort() {
 	d.over = true
-	d.e.unwatch(d.slot)
+	d.e.slots.free(d.slot)
 	delete(d.e.foreign, d.fd)
 }
 
