@@ -24,7 +24,7 @@ func TestEachProgramRuns(t *testing.T) {
 	}{
 		{"attacks", "-pairs 1 -time 100ms -attacks resets,bomb -limit 0.0001", 1, "beside bomb the p99 is"},
 		{"chat", "-visitors 120 -talkers 3 -lines 6 -every 1s -max 1ns", 1, "the p99, "},
-		{"echo", "-pairs 2 -conns 10 -messages 500 -coro -plain -loops -fib=false", 0, "coro/daimon"},
+		{"echo", "-pairs 2 -conns 10 -messages 500 -coro -uring -plain -loops -fib=false", 0, "coro/daimon"},
 		{"gateway", "-pairs 1 -scale 0.005", 0, "reuse: "},
 		{"http", "-pairs 1 -conns 10 -requests 500 -max 0.001", 1, "is above 0.001"},
 		{"http2", "-pairs 1 -scale 0.001 -rows get,upload-tls,rpc,waiting -servers native,net/http,control,nethttp,inline,nginx,grpc-go", 0, "native/net/http"},

@@ -7,6 +7,8 @@ func (o Options) compile(b build.Builder, column string) (program string, err er
 	switch column {
 	case "epoll", "control":
 		return b.C("echo/c/epoll.c")
+	case "uring", "batch":
+		return b.C("echo/c/" + column + ".c")
 	case "reads", "plain", "gnet", "nbio", "netpoll":
 		return b.Go("echo/" + column)
 	case "fib":

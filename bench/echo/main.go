@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/load"
@@ -27,6 +29,7 @@ type Options struct {
 	Conns, Messages, Size int
 	Server                string  // a binary; "": Daimon's examples/echo, built here
 	Coro                  bool    // with examples/echo-coro and reads
+	Uring                 bool    // with C servers over io_uring
 	Plain                 bool    // with package net
 	Loops                 bool    // with gnet, nbio, netpoll and fib
 	Fib                   bool    // false: without fib all the same
@@ -46,6 +49,7 @@ func main() {
 	flag.IntVar(&o.Reactors, "reactors", 1, "reactors of each server")
 	flag.StringVar(&o.Server, "server", "", "measure this `binary` (with flags -addr and -reactors) instead of examples/echo")
 	flag.BoolVar(&o.Coro, "coro", false, "measure examples/echo-coro and reads too, against examples/echo")
+	flag.BoolVar(&o.Uring, "uring", false, "measure two C servers over io_uring too: uring and batch")
 	flag.BoolVar(&o.Plain, "plain", false, "measure a goroutine-per-connection server too")
 	flag.BoolVar(&o.Loops, "loops", false, "measure other event loops for Go too: gnet, nbio, netpoll and fib")
 	flag.BoolVar(&o.Fib, "fib", true, "with -loops: measure fib, too; the go command downloads Go 1.27.3 for it")
@@ -67,6 +71,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	o.Uring = o.Uring && allowed(out)
 	b, err := build.Into(dir)
 	if err != nil {
 		return err
@@ -137,9 +142,21 @@ func (o Options) columns(b build.Builder) (servers []*server.Process, ratios []p
 	return servers, ratios, err
 }
 
+// allowed reports whether the kernel lets the process use io_uring. Without parameters, EFAULT is what it then answers.
+func allowed(out io.Writer) bool {
+	_, _, err := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0)
+	if err != unix.EFAULT {
+		fmt.Fprintf(out, "uring and batch are left out: io_uring_setup: %v\n", err)
+	}
+	return err == unix.EFAULT
+}
+
 // others are the columns after that of the C server.
 func (o Options) others() []string {
 	all := []string{"control"}
+	if o.Uring {
+		all = append(all, "uring", "batch")
+	}
 	if o.Plain {
 		all = append(all, "plain")
 	}
