@@ -64,9 +64,12 @@ func (l *Limiter) Pace(c *listener.Conn) (pause time.Duration) {
 }
 
 func (l *Limiter) message(c *listener.Conn, count func(b *bucket, now time.Duration, rate, burst int) time.Duration) time.Duration {
+	if l.Messages <= 0 {
+		return 0
+	}
 	below, _ := listener.As[monitor.Stream](c)
 	x := l.sourceOf(below)
-	if x == nil || l.Messages <= 0 {
+	if x == nil {
 		return 0
 	}
 	s := l.shard(x.key)
