@@ -60,6 +60,8 @@ func (e *http1Exchange) expect() {
 		e.chunks.Reset()
 	case f.Length > 0:
 		c.kind, c.left = sized, f.Length
+	default:
+		return
 	}
 	e.setTimeout(0)
 }

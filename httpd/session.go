@@ -279,8 +279,7 @@ func (x *session) understand(t *act.Task) act.Directive {
 	n := e.parser.Length
 	x.conn.Discard(n)
 	e.parser.Text = e.parser.Text[:n:n]
-	var err error
-	if e.framing, err = e.parser.Framing(e.parser.Text); err != nil {
+	if err := e.parser.Framing(e.parser.Text, &e.framing); err != nil {
 		return x.refuse(t, err)
 	}
 	if e.drop(); x.server.tooLarge(e.framing.Length) {

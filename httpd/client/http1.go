@@ -175,8 +175,8 @@ func (x *http1Conn) head(a *Response) error {
 		return err
 	}
 	p := r.parser
-	f, err := p.Framing(in)
-	if err != nil {
+	var f http1.Framing
+	if err := p.Framing(in, &f); err != nil {
 		return err
 	}
 	a.status, a.length = int(p.Status), f.Length

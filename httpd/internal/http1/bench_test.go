@@ -20,8 +20,8 @@ func understood(p *Parser, text []byte) bool {
 	if ended, err := p.Read(text); !ended || err != nil {
 		return false
 	}
-	_, err := p.Framing(text)
-	return err == nil
+	var f Framing
+	return p.Framing(text, &f) == nil
 }
 
 func TestTheRequestOfABrowser(t *testing.T) {

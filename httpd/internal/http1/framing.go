@@ -30,17 +30,17 @@ var (
 
 // Framing is called when the head has ended. Of a request it checks target and Host, and sets Authority, Path and Query.
 // After a refusal the connection has to be closed, since it is unknown where the next message begins. A response that says
-// nothing of its body has a Length of -1: the body ends with the connection.
-func (p *Parser) Framing(in []byte) (f Framing, err error) {
-	if err = p.length(in, &f); err != nil {
-		return f, err
+// nothing of its body has a Length of -1: the body ends with the connection. f has to be zero before.
+func (p *Parser) Framing(in []byte, f *Framing) (err error) {
+	if err = p.length(in, f); err != nil {
+		return err
 	}
 	if p.Response {
 		if !f.Chunked && p.Count[syntax.ContentLength] == 0 {
 			f.Length = -1
 		}
 	} else if err = p.place(in); err != nil {
-		return f, err
+		return err
 	}
 	f.Connect = string(p.Method.Of(in)) == "CONNECT"
 	switch {
@@ -53,7 +53,7 @@ func (p *Parser) Framing(in []byte) (f Framing, err error) {
 	if p.Count[syntax.Expect] > 0 {
 		f.Continue, err = p.expectation(in, f)
 	}
-	return f, err
+	return err
 }
 
 // length decides where the body ends by nothing but these two fields (9112 6.3): no method, media type or other field
@@ -125,10 +125,9 @@ func (p *Parser) place(in []byte) error {
 			return err
 		}
 	}
-	p.Query = syntax.Span{From: p.Path.To, To: p.Path.To}
-	if i := bytes.IndexByte(p.Path.Of(in), '?'); i >= 0 {
-		p.Path.To = p.Path.From + uint32(i)
-		p.Query.From = p.Path.To + 1
+	if p.Query.From < p.Query.To { // at the "?"
+		p.Path.To = p.Query.From
+		p.Query.From++
 	}
 	return nil
 }
@@ -166,7 +165,7 @@ func (p *Parser) persists(in []byte) bool {
 }
 
 // expectation accepts 100-continue alone, which counts from HTTP/1.1 on and with a body to come (RFC 9110 10.1.1).
-func (p *Parser) expectation(in []byte, f Framing) (bool, error) {
+func (p *Parser) expectation(in []byte, f *Framing) (bool, error) {
 	for i := range p.Fields {
 		if f := &p.Fields[i]; f.Kind == syntax.Expect && !syntax.EqualFold(f.Value.Of(in), "100-continue") {
 			return false, errExpectation

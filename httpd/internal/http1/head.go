@@ -70,7 +70,9 @@ func (p *Parser) Reset() {
 	if cap(fields) > 2*maxFields {
 		fields = nil
 	}
-	*p = Parser{Head: syntax.Head{Fields: fields}, Limits: p.Limits}
+	limits := p.Limits
+	*p = Parser{} // in place: a literal with the two would be made elsewhere, and copied
+	p.Fields, p.Limits = fields, limits
 }
 
 // OnlyBlank reports whether the first n bytes are complete empty lines and nothing else.
@@ -82,7 +84,10 @@ func (p *Parser) OnlyBlank(n int) bool { return !p.begun && p.start == n }
 func (p *Parser) Read(in []byte) (ended bool, err error) {
 	looked := p.looked // the next search waits for it, so it stays in a register
 	for {
-		end := syntax.Control(in, looked)
+		end := looked
+		if end == len(in) || in[end] != '\r' { // the line is not empty
+			end = syntax.Control(in, looked)
+		}
 		next := end + 2
 		if end+1 >= len(in) || in[end] != '\r' || in[end+1] != '\n' {
 			if next = end + 1; !p.bareLF(in, end) {
@@ -157,13 +162,15 @@ func (p *Parser) within(n int) error {
 func (p *Parser) requestLine(text []byte, from int) error {
 	p.begun = true
 	method := syntax.Token.Run(text, from)
-	target := syntax.Target.Run(text, method+1)
+	path := syntax.Path.Run(text, method+1)
+	target := syntax.Target.Run(text, path)
 	if method == from || target <= method+1 || text[method] != ' ' ||
 		len(text)-target != len(" HTTP/1.1") || text[target] != ' ' {
 		return p.noRequestLine(text[from:])
 	}
 	p.Method = syntax.Span{From: uint32(from), To: uint32(method)}
 	p.Target = syntax.Span{From: uint32(method) + 1, To: uint32(target)}
+	p.Query = syntax.Span{From: uint32(path), To: uint32(target)}
 	return p.version(text[target+1:])
 }
 

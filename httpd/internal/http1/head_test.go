@@ -33,8 +33,8 @@ func parse(p Parser, text string, cuts ...int) parsed {
 		return parsed{err: err}
 	}
 	in := []byte(text)
-	f, err := p.Framing(in)
-	if err != nil {
+	var f Framing
+	if err := p.Framing(in, &f); err != nil {
 		return parsed{err: err}
 	}
 	got := parsed{method: string(p.Method.Of(in)), target: string(p.Target.Of(in)), authority: string(p.Authority.Of(in)),

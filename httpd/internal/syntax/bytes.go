@@ -11,6 +11,7 @@ type Set [256]bool
 var (
 	Token     = setOf("!#$%&'*+-.^_`|~" + alphanumeric) // RFC 9110 5.6.2
 	Target    = not(setOf(controls + "\t \"<>#"))       // RFC 9112 3.2, and what browsers send raw beyond RFC 3986
+	Path      = not(setOf(controls + "\t \"<>#?"))      // likewise, up to the query
 	Value     = not(setOf(controls))                    // RFC 9110 5.5: HTAB, SP to ~, and 0x80 to 0xFF
 	Hex       = setOf("0123456789abcdefABCDEF")
 	Digit     = setOf("0123456789")
