@@ -65,6 +65,7 @@ func (p *pattern) front() (path string, err error) {
 	}
 	slash := max(strings.IndexByte(place, '/'), 0)
 	host, path := []byte(place[:slash]), place[slash:]
+	_, matchable := clean([]byte(path))
 	switch {
 	case !syntax.Token.Only([]byte(p.method)):
 		return "", errors.New("its method is not a token")
@@ -72,7 +73,7 @@ func (p *pattern) front() (path string, err error) {
 		return "", errors.New("it has no path, which begins with a slash")
 	case len(host) > maxHost || !syntax.ValidHost(host) || len(syntax.WithoutPort(host)) < len(host):
 		return "", errors.New("its host is none that a request can name; it is written without a port, IPv6 in brackets")
-	case !clean([]byte(path)):
+	case !matchable:
 		return "", errors.New(`it can never match, since a path with an empty, a "." or a ".." segment does not`)
 	}
 	p.host = strings.ToLower(string(host))
@@ -198,24 +199,33 @@ func compareSegments(a, b segment) relation {
 	return apart
 }
 
-// clean reports whether a path begins with a slash, and no segment is empty (except after a last slash), "." or "..".
-func clean(path []byte) bool {
+// clean reports whether a path begins with a slash, and no segment is empty (except after a last slash), "." or "..". Of a
+// clean path it also reports whether it has a percent sign.
+func clean(path []byte) (escaped, ok bool) {
 	if len(path) == 0 || path[0] != '/' {
-		return false
+		return false, false
 	}
-	for left, more := path[1:], true; more; {
-		var segment []byte
-		if segment, left, more = bytes.Cut(left, slash); dots(segment) || more && len(segment) == 0 {
-			return false
+	before := byte(0)
+	for i, b := range path {
+		if b == '%' {
+			escaped = true
 		}
+		if before == '/' && (b == '/' || dots(path[i:])) {
+			return false, false
+		}
+		before = b
 	}
-	return true
+	return escaped, true
 }
 
 var slash = []byte{'/'}
 
-// dots reports whether a segment is "." or "..", each dot as it is or escaped.
-func dots(segment []byte) bool {
+// dots reports whether the first segment of a path is "." or "..", each dot as it is or escaped.
+func dots(path []byte) bool {
+	if path[0] != '.' && path[0] != '%' { // nearly all
+		return false
+	}
+	segment, _, _ := bytes.Cut(path, slash)
 	n := 0
 	for ; len(segment) > 0; n++ {
 		switch {

@@ -302,11 +302,9 @@ func (v *Values) Reset() { v.route, v.spans = nil, v.spans[:0] }
 // take prepares the match of a path, and reports whether the path is one that can match.
 func (w *walk) take(path []byte) (ok bool) {
 	w.spans, w.scratch, w.decoded = w.spans[:0], w.scratch[:0], path
-	switch {
-	case !clean(path):
-		return false
-	case bytes.IndexByte(path, '%') < 0:
-		return true
+	escaped, ok := clean(path)
+	if !ok || !escaped {
+		return ok
 	}
 	w.scratch, ok = syntax.Unescape(w.scratch, path)
 	w.decoded = w.scratch
