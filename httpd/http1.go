@@ -147,7 +147,10 @@ func (e *http1Exchange) endTurn() {
 func (e *http1Exchange) known() bool { return e.parser.Length > 0 || e.out.progress != gathering }
 
 // drop notes that no unfinished head is kept.
-func (e *http1Exchange) drop() { e.cache.hold(&e.held, 0, nil) }
+func (e *http1Exchange) drop() {
+	e.cache.heads -= e.held
+	e.held = 0
+}
 
 // count counts the memory that the exchange has between two turns.
 func (e *http1Exchange) count() {
@@ -288,14 +291,26 @@ func (e *http1Exchange) begin(length int64) {
 	}
 	// Of a body whose end is not there yet more may come than is thrown away, and that would be too late to say so.
 	w.last = w.status != 101 && (e.lasts() || c.kind == chunked)
+	whole := e.coding == byLength && !w.mute
+	if whole && w.err == nil && len(e.pending) == 0 && e.session.pace == nil {
+		// A further answer of this turn is made where it is gathered.
+		if to := e.session.conn.Internals().Gathered(maxOwn + len(w.fields) + len(w.body)); to != nil {
+			w.count(int64(len(w.body)))
+			*to = append(e.head(*to, length), w.take()...)
+			return
+		}
+	}
 	head := e.head(e.cache.scratch[:0], length)
-	if e.coding == byLength && !w.mute && len(head)+len(w.body) <= gathered { // nearly always: one call
+	if whole && len(head)+len(w.body) <= gathered { // nearly always: one call
 		w.count(int64(len(w.body)))
 		head = append(head, w.take()...)
 	}
 	e.cache.scratch = head
 	e.emit(head)
 }
+
+// maxOwn bounds the part of a head of known length that the handler has not added.
+const maxOwn = 256
 
 // head appends everything up to the empty line. Fields begin with the end of the line before, which saves a copy.
 func (e *http1Exchange) head(to []byte, length int64) []byte {

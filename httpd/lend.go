@@ -53,12 +53,14 @@ func (w *Response) Lend() (*Sender, error) {
 	return s, nil
 }
 
-// recall ends the loan.
+// recall ends the loan, if there is one.
 func (w *Response) recall() {
-	s := w.lent
-	if s == nil {
-		return
+	if w.lent != nil {
+		w.takeBack(w.lent)
 	}
+}
+
+func (w *Response) takeBack(s *Sender) {
 	w.lent = nil
 	s.to.Return() // before the lock: nothing is sent any more
 	s.mu.Lock()

@@ -26,9 +26,9 @@ type link struct {
 
 // enter tells Server.OnState of another state.
 func (l *link) enter(s ConnState) {
-	if f := l.server.OnState; f != nil && s != l.state {
+	if l.server.OnState != nil && s != l.state {
 		l.state = s
-		f(l.conn, s)
+		l.server.OnState(l.conn, s)
 	}
 }
 

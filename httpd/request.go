@@ -40,7 +40,7 @@ const (
 )
 
 func (r *Request) reset() {
-	r.Body, r.asked = Body{x: r.Body.x}, asked{}
+	r.Body.length, r.Body.trailers, r.asked = 0, nil, asked{}
 	r.values.Reset()
 	if cap(r.memory) > gathered {
 		r.memory = nil

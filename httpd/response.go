@@ -92,7 +92,8 @@ func (w *Response) reset() {
 		w.body, w.fields, w.trailers = nil, nil, nil
 	}
 	w.fields, w.trailers, w.body = w.fields[:0], w.trailers[:0], w.body[:0]
-	w.answer = answer{status: 200, announced: -1, left: -1}
+	w.answer = answer{}
+	w.status, w.announced, w.left = 200, -1, -1
 }
 
 // early reports whether the head can be changed. After the head the answer fails; for a hijacked connection it does

@@ -181,11 +181,16 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
 	}
-	if b := c.buffers; b != nil && len(b.gather) > 0 && len(b.gather)+len(p) <= gathered && b.write == 0 {
-		b.gather = append(b.gather, p...) // as the bytes before it in this turn: there was room
+	if b := c.buffers; b != nil && b.gathers(len(p)) {
+		b.gather = append(b.gather, p...)
 		return len(p), nil
 	}
 	return c.write(p, false)
+}
+
+// gathers reports whether n more bytes are gathered, as the bytes before them in this turn: there was room.
+func (b *buffers) gathers(n int) bool {
+	return len(b.gather) > 0 && len(b.gather)+n <= gathered && b.write == 0
 }
 
 func (c *Conn) write(p []byte, shared bool) (int, error) {

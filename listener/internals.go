@@ -39,6 +39,15 @@ func (i *internals) WriteShared(p []byte) (int, error) {
 	return (*Conn)(i).write(p, true)
 }
 
+// Gathered returns the bytes gathered in this turn, for a caller that appends at most n bytes to them in place of a Write. It
+// returns nil if there are none, or if a Write of n bytes might do anything but append.
+func (i *internals) Gathered(n int) *[]byte {
+	if b := i.buffers; i.stream != nil && b != nil && b.gathers(n) {
+		return &b.gather
+	}
+	return nil
+}
+
 // CloseWithin is Close with another bound than Limits.Linger.
 func (i *internals) CloseWithin(linger time.Duration) error { return (*Conn)(i).close(linger) }
 
