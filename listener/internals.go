@@ -6,6 +6,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -14,6 +15,20 @@ func (c *Conn) Internals() *internals { return (*internals)(c) }
 
 // internals is a Conn with methods that only packages of this module call.
 type internals Conn
+
+// Begin makes i, which is zero, a connection over stream: see [NewConn]. So it can be a part of its task's action.
+func (i *internals) Begin(s *act.Scheduler, stream monitor.Stream, l Limits, service any) {
+	i.stream, i.settings = stream, settingsOf(s, l, service)
+}
+
+// Service returns what Begin or SetService was given, nil for a dialled connection. Connections do not pay for it: the
+// ones with the same share it.
+func (i *internals) Service() any { return i.settings.service }
+
+// SetService sets what Service returns.
+func (i *internals) SetService(service any) {
+	i.settings = settingsOf(i.settings.cache.s, i.settings.limits, service)
+}
 
 // Limits returns the limits of the connection, with the defaults in place of zeros.
 func (i *internals) Limits() Limits { return i.settings.limits }

@@ -63,30 +63,31 @@ func (l Limits) Resolved() (Limits, error) {
 
 // settings are common to the Conns of one service, or of one kind, on a scheduler: kept here and not in each.
 type settings struct {
-	limits Limits
-	cache  *cache
+	limits  Limits
+	cache   *cache
+	service any // see internals.Service
 }
 
-func settingsOf(s *act.Scheduler, l Limits) *settings {
+func settingsOf(s *act.Scheduler, l Limits, service any) *settings {
 	l, err := l.Resolved()
 	if err != nil {
 		panic(err.Error())
 	}
 	h := caches.Get(s)
-	if i := slices.IndexFunc(h.known, func(x *settings) bool { return x.limits == l }); i >= 0 {
+	if i := slices.IndexFunc(h.known, func(x *settings) bool { return x.limits == l && x.service == service }); i >= 0 {
 		return h.known[i]
 	}
 	if len(h.known) == mostKnown {
 		h.known = slices.Delete(h.known, 0, 1)
 	}
-	h.known = append(h.known, &settings{l, h})
+	h.known = append(h.known, &settings{l, h, service})
 	return h.known[len(h.known)-1]
 }
 
 // NewConn returns a connection over stream, which must belong to the scheduler s. From then on the Conn owns stream.
 // Programs rarely need it: services and [Connect] make Conns. It panics if [Limits.Resolved] fails.
 func NewConn(s *act.Scheduler, stream monitor.Stream, l Limits) *Conn {
-	return &Conn{stream: stream, settings: settingsOf(s, l)}
+	return &Conn{stream: stream, settings: settingsOf(s, l, nil)}
 }
 
 // cache is what all connections of a scheduler share: buffers structs that are not in use, and small buffers. A hundred
@@ -106,7 +107,7 @@ const (
 	gathered = 4 << 10 // how much Write gathers, and the size of a small buffer
 	kept     = 64      // how many of each are kept
 	// mostKnown is more than the services and kinds of dialled connections that a program usually has.
-	mostKnown = 16
+	mostKnown = 64
 )
 
 func (h *cache) takeBuffers(c *Conn) *buffers {

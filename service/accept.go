@@ -11,7 +11,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/summary"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -51,7 +50,9 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 		switch {
 		case err == nil:
 			a.config.row.Accepted++
-			t.Scheduler().Spawn(&session{conn: listener.NewConn(a.home, stream, a.config.limits), config: a.config})
+			x := &session{}
+			x.conn.Internals().Begin(a.home, stream, a.config.limits, a.config)
+			t.Scheduler().Spawn(x)
 		case errors.Is(err, engine.ErrConnAborted):
 		case err == monitor.ErrWouldBlock:
 			a.from.Await(t.Waker())

@@ -30,4 +30,7 @@ type discarded struct{ act.Child }
 func (*discarded) Act(*act.Task) act.Directive { return act.Done }
 
 // Undisturbed reports whether the task is not to be told of a shutdown.
-func (x *session) Undisturbed() bool { return x.config != nil && x.config.AtEnd == Finish }
+func (x *session) Undisturbed() bool {
+	c := x.config()
+	return c != nil && c.AtEnd == Finish
+}

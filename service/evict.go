@@ -81,7 +81,7 @@ func (a *acceptor) search() {
 	in := a.home.Internals()
 	in.EachTask(1, func(t *act.Task) bool {
 		x, ok := t.Action().(*session)
-		if !ok || !in.Waiting(t) || x.config != a.config && x.config != a.config.replaced {
+		if !ok || !in.Waiting(t) || !a.config.serves(x) {
 			return true
 		}
 		if since, idle := x.idleSince(); idle && since <= latest {
@@ -116,7 +116,8 @@ func (v *Listener) another(from *acceptor) *acceptor {
 
 // idleSince reports whether the connection may be evicted, and since when.
 func (x *session) idleSince() (since time.Duration, idle bool) {
-	if x.conn == nil || x.config == nil {
+	c := x.config()
+	if c == nil {
 		return 0, false
 	}
 	for a := x.action; a != nil; a = x.conn.Scheduler().Internals().Child(a) {
@@ -124,7 +125,7 @@ func (x *session) idleSince() (since time.Duration, idle bool) {
 			return i.IdleSince()
 		}
 	}
-	if _, filtering := x.action.(*filters); filtering || x.config.evictAfter <= 0 {
+	if _, filtering := x.action.(*filters); filtering || c.evictAfter <= 0 {
 		return 0, false
 	}
 	return x.conn.IdleSince()
@@ -147,7 +148,7 @@ func (r *evicted) Act(t *act.Task) act.Directive {
 		return x.action.Act(t)
 	}
 	t.Scheduler().Logger().Debug("an idle connection is evicted for another", zap.String("peer", x.Peer()))
-	x.config.row.Evicted++
+	x.config().row.Evicted++
 	_ = x.conn.Internals().CloseWithin(0) // an error means that the peer has gone
 	return act.Done
 }

@@ -17,9 +17,6 @@ func (x *session) Describe(d *act.Description) {
 	if action, ok := x.action.(act.Describer); ok {
 		action.Describe(d)
 	}
-	if x.conn == nil {
-		return
-	}
 	x.conn.Describe(d)
 	said := d.Internals()
 	said.Unread, said.Queued, said.Still = x.conn.Buffered(), said.Queued+x.conn.Queued(), x.Still()
@@ -30,31 +27,27 @@ func (x *session) Describe(d *act.Description) {
 
 // Service returns the name of the service.
 func (x *session) Service() string {
-	if x.config == nil {
-		return ""
+	if c := x.config(); c != nil {
+		return c.name
 	}
-	return x.config.name
+	return ""
 }
 
 var _ facts.Connected = (*session)(nil)
 
 // Descriptor returns the descriptor of the connection, -1 if there is none.
 func (x *session) Descriptor() int {
-	if x.conn != nil {
-		if stream, ok := listener.As[interface{ Descriptor() int }](x.conn); ok {
-			return stream.Descriptor()
-		}
+	if stream, ok := listener.As[interface{ Descriptor() int }](&x.conn); ok {
+		return stream.Descriptor()
 	}
 	return -1
 }
 
 // Still returns for how long no byte has gone either way; less than 0: not known.
 func (x *session) Still() time.Duration {
-	if x.conn != nil {
-		if stream, ok := listener.As[monitor.IdleReporter](x.conn); ok {
-			if since, idle := stream.IdleSince(); idle || since > 0 {
-				return max(0, x.conn.Scheduler().Now()-since).Truncate(time.Millisecond)
-			}
+	if stream, ok := listener.As[monitor.IdleReporter](&x.conn); ok {
+		if since, idle := stream.IdleSince(); idle || since > 0 {
+			return max(0, x.conn.Scheduler().Now()-since).Truncate(time.Millisecond)
 		}
 	}
 	return -1

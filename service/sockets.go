@@ -255,7 +255,7 @@ func (a *acceptor) give(s *act.Scheduler) {
 func (c *config) endWithOthers(s *act.Scheduler) {
 	in := s.Internals()
 	in.EachTask(1, func(t *act.Task) bool {
-		if x, ok := t.Action().(*session); ok && x.config != nil && x.config.replaced == c.replaced {
+		if x, ok := t.Action().(*session); ok && c.serves(x) {
 			in.EndWithOthers(t)
 		}
 		return true
