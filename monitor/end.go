@@ -55,5 +55,5 @@ func (k *socket) IdleSince() (since time.Duration, idle bool) {
 	now := k.source.e.s.Now()
 	ago := time.Duration(uint32(now>>tickBits)-k.since) << tickBits
 	return now>>tickBits<<tickBits - ago,
-		k.fd >= 0 && k.ready&netpoll.In == 0 && k.state&(dialing|lingering|ending) == 0
+		k.fd >= 0 && k.ready&netpoll.In == 0 && k.ahead == 0 && k.state&(dialing|lingering|ending) == 0
 }

@@ -34,7 +34,10 @@ func (k *socket) held() int {
 }
 
 // Taken reports whether the kernel has ever taken all bytes that were queued or sent.
-func (k *socket) Taken() bool { return k.taken }
+func (k *socket) Taken() bool {
+	k.settle()
+	return k.state&taken != 0
+}
 
 // An outbound is the budget.Owner of its queue while there is no other: a lingering socket has none.
 

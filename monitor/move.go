@@ -14,22 +14,23 @@ type moved struct {
 	limiter *engine.Limiter
 	fd      int
 	local   bool
-	taken   bool   // as in a socket
-	since   uint32 // so too: the schedulers of a Group have one clock
+	taken   socketState // that bit of its state, or 0
+	since   uint32      // as in a socket: the schedulers of a Group have one clock
 }
 
 // Release implements engine.Mover. An event that the poller has not reported yet is not lost: the next poller reports
 // what is there when the descriptor is registered.
 func (k *socket) Release() (engine.Moved, error) {
+	k.settle()
 	_, idle := k.IdleSince()
-	if !idle || k.out != nil || k.state&^forEnd != 0 {
+	if !idle || k.out != nil || k.state&^(forEnd|taken|bulk) != 0 {
 		return nil, engine.ErrInUse
 	}
 	e := k.source.e
 	if err := e.poller.Remove(int(k.fd)); err != nil {
 		return nil, fmt.Errorf("monitor: removing a descriptor from its poller: %w", err)
 	}
-	m := &moved{e.os, k.source.limiter, int(k.fd), k.source.local, k.taken, k.since}
+	m := &moved{e.os, k.source.limiter, int(k.fd), k.source.local, k.state & taken, k.since}
 	e.slots.free(k.slot)
 	e.counts.Open--
 	k.fd = -1
@@ -52,7 +53,7 @@ func (m *moved) Adopt(s *act.Scheduler) (engine.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.taken, k.since = m.taken, m.since
+	k.state, k.since = m.taken, m.since
 	return k, nil
 }
 

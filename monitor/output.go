@@ -30,6 +30,7 @@ type output struct {
 }
 
 func (k *socket) LendOutput() Output {
+	k.settle()
 	if k.sendable() != nil || k.queued() > 0 || k.state&full != 0 || k.out != nil && k.out.lent != nil {
 		return nil
 	}
@@ -131,7 +132,9 @@ func (o *output) Return() {
 	k := o.k
 	k.out.lent = nil
 	k.state &^= full
-	k.taken = k.taken || o.Sent() > 0
+	if o.Sent() > 0 {
+		k.state |= taken
+	}
 	o.count()
 	if o.err != nil {
 		k.fail(o.err)

@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// batch bounds the events taken in one poll.
-const batch = 256
+// mostEvents bounds the events taken in one poll.
+const mostEvents = 256
 
 // readiness is the default engine.Engine, over epoll or kqueue, which report when a descriptor is ready. It is the Idler
 // of its scheduler: the thread sleeps in the kernel's poller and nowhere else.
@@ -24,11 +24,12 @@ type readiness struct {
 	os     engine.OS
 	poller engine.Poller
 	counts engine.Counts
-	events [batch]netpoll.Event
+	events [mostEvents]netpoll.Event
 
 	slots slots
 
 	loans   budget.Loans // receives of the present turn
+	batch   batch
 	buffers [][]byte
 	idle    []*outbound          // not in use
 	packets netpoll.PacketBuffer // for all of their sockets
@@ -59,6 +60,10 @@ func (e *readiness) open() error {
 		if err != nil {
 			return fmt.Errorf("monitor: opening a poller: %w", err)
 		}
+		if err := e.batch.init(e, uses.Get(e.s)); err != nil {
+			_ = p.Close() // the error that matters is the other one
+			return fmt.Errorf("monitor: %w", err)
+		}
 		e.poller = p
 		e.s.Internals().SetIdler(e)
 	}
@@ -76,9 +81,13 @@ func (e *readiness) Idle(atMost time.Duration) {
 	}
 	for _, ev := range e.events[:n] {
 		if w := e.slots.find(ev.Tag); w != nil {
+			if k, ok := w.(*socket); ok {
+				e.batch.note(k, ev.Ready)
+			}
 			w.event(ev.Ready)
 		}
 	}
+	e.batch.receive()
 	if len(e.again) > 0 {
 		e.discardAgain()
 	}
@@ -126,5 +135,6 @@ func (e *readiness) Close() error {
 			w.Abort()
 		}
 	}
+	e.batch.close()
 	return e.poller.Close()
 }

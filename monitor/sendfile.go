@@ -9,6 +9,7 @@ import (
 
 // SendFile implements FileSender. Nothing of the file is queued here: without room the caller waits, see full.
 func (k *socket) SendFile(f *os.File, offset int64, n int) (int, error) {
+	k.settle()
 	if err := k.sendable(); err != nil {
 		return 0, err
 	}

@@ -59,12 +59,12 @@ type socket struct {
 	fd     int32     // -1: closed
 	slot   uint32
 	ready  netpoll.Ready
+	ahead  uint8 // the number of what was received ahead: see batch; 0: nothing
 	state  socketState
-	taken  bool   // the kernel has taken everything, at least once
 	since  uint32 // the tick when bytes last went either way
 }
 
-type socketState uint8
+type socketState uint16
 
 const (
 	dialing    socketState = 1 << iota // the connect is not decided yet
@@ -75,6 +75,9 @@ const (
 	discarding                         // in Engine.again
 	full                               // SendFile found no room, and the event that reports some is still to come
 	forEnd                             // reader waits for the end, and not for input; see AwaitEnd
+	taken                              // the kernel has taken everything, at least once
+	gathered                           // the batch has bytes to send
+	bulk                               // received more at once than a batch is good for
 )
 
 // outbound is the part of a socket that is needed only while something is queued, or it is closed.
@@ -111,6 +114,9 @@ const (
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
 
 func (k *socket) Lend(most int) ([]byte, error) {
+	if k.ahead != 0 {
+		return k.source.e.batch.lend(k, most), nil
+	}
 	if err := k.receivable(); err != nil {
 		return nil, err
 	}
@@ -124,6 +130,9 @@ func (k *socket) Lend(most int) ([]byte, error) {
 }
 
 func (k *socket) Receive(p []byte) (int, error) {
+	if k.ahead != 0 {
+		return copy(p, k.source.e.batch.lend(k, len(p))), nil
+	}
 	if err := k.receivable(); err != nil {
 		return 0, err
 	}
@@ -149,13 +158,21 @@ func (k *socket) receive(p []byte) (int, error) {
 	if err != nil {
 		return k.refused(p, err)
 	}
+	if k.received(n, len(p)); n < aheadSize {
+		k.state &^= bulk
+	}
+	return n, nil
+}
+
+// received notes that n bytes were received, where there was room for so many.
+func (k *socket) received(n, room int) {
+	e := k.source.e
 	k.since = e.tick()
 	e.counts.Receives++
 	e.counts.Received += uint64(n)
-	if n < len(p) {
+	if n < room {
 		k.shortRead()
 	}
-	return n, nil
 }
 
 // refused interprets the error of a receive.
@@ -200,6 +217,7 @@ func (k *socket) SendShared(head, p []byte, high int) (int, error) {
 }
 
 func (k *socket) send(head, p []byte, high int, shared bool) (int, error) {
+	k.settle()
 	if len(head)+len(p) == 0 {
 		return 0, k.resend()
 	}
@@ -210,18 +228,17 @@ func (k *socket) send(head, p []byte, high int, shared bool) (int, error) {
 	e := k.source.e
 	k.since = e.tick()
 	if k.queued() == 0 {
+		if e.batch.gather(k, head, p, high) {
+			return len(p), nil
+		}
 		n, err := e.os.Send(int(k.fd), head, p)
 		if err != nil && err != syscall.EAGAIN {
 			k.fail(err)
 			return 0, err
 		}
-		e.counts.Sends++
-		e.counts.Sent += uint64(n)
-		if n == len(head)+len(p) {
-			k.taken = true
+		if k.sent(n, len(head)+len(p)); n == len(head)+len(p) {
 			return len(p), nil
 		}
-		e.counts.Short++
 		sent = max(0, n-len(head))
 		head = head[min(n, len(head)):]
 	}
@@ -238,6 +255,18 @@ func (k *socket) send(head, p []byte, high int, shared bool) (int, error) {
 		o.enqueue(more)
 	}
 	return sent + len(more), nil
+}
+
+// sent notes that the kernel has taken n of so many bytes, and nothing was queued.
+func (k *socket) sent(n, of int) {
+	e := k.source.e
+	e.counts.Sends++
+	e.counts.Sent += uint64(n)
+	if n == of {
+		k.state |= taken
+	} else {
+		e.counts.Short++
+	}
 }
 
 // resend is Send with nothing to send. A short send makes the kernel report room, as the previous one did, so trying
@@ -267,7 +296,10 @@ func (k *socket) sendable() error {
 	return nil
 }
 
-func (k *socket) Queued() (int, error) { return k.queued(), k.sendable() }
+func (k *socket) Queued() (int, error) {
+	err := k.sendable()
+	return k.queued(), err
+}
 
 func (k *socket) queued() int {
 	if k.out == nil {
@@ -281,12 +313,13 @@ func (k *socket) AwaitInput(w act.Waker) {
 	k.state &^= forEnd
 	switch {
 	case k.state&dialing != 0:
-	case k.fd < 0, k.ready&netpoll.In != 0, k.out != nil && k.out.err != nil: // Lend may do better
+	case k.fd < 0, k.ready&netpoll.In != 0, k.ahead != 0, k.out != nil && k.out.err != nil: // Lend may do better
 		w.Wake()
 	}
 }
 
 func (k *socket) AwaitOutput(w act.Waker, low int) {
+	k.settle()
 	if k.queued() <= low && k.state&full == 0 {
 		w.Wake()
 		return
@@ -352,7 +385,7 @@ func (k *socket) flush() {
 	}
 	if k.queued() == 0 {
 		o.free()
-		k.taken = true
+		k.state |= taken
 		k.flushed()
 	}
 	o.writers.Wake(k.queued())
@@ -380,6 +413,7 @@ func (k *socket) fail(err error) {
 }
 
 func (k *socket) CloseWrite() error {
+	k.settle()
 	if err := k.sendable(); err != nil && err != errWriteClosed {
 		return err
 	}
@@ -530,6 +564,8 @@ func (k *socket) Close(within time.Duration) {
 
 // dismiss wakes the waiting tasks for the last time: the task that closes the socket need not be the one that waits.
 func (k *socket) dismiss() {
+	k.settle()
+	k.source.e.batch.drop(k)
 	k.Wake()
 	k.state &^= full
 	k.reader = act.Waker{}

@@ -18,8 +18,8 @@
 //
 // # Flags
 //
-// Every program has the flags -addr, -reactors, -cpus, -idle, -max-conns, -memory, -drain, -announce, -spread, -inactivity and
-// -turns; -h explains them. A reactor is a scheduler with its monitors, on a thread of its own. Parts of a program that have
+// Every program has the flags -addr, -reactors, -cpus, -engine, -idle, -max-conns, -memory, -drain, -announce, -spread, -inactivity
+// and -turns; -h explains them. A reactor is a scheduler with its monitors, on a thread of its own. Parts of a program that have
 // further flags are its Options; only these are linked:
 //
 //	server := program.Server{Addr: "127.0.0.1:1883", Options: []program.Option{

@@ -63,6 +63,7 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS and the CPU quota")
 	fs.Func("cpus", "the `list` of CPUs to which reactors are bound, each to one of them, such as 0,2-5; auto: the ones that are used "+
 		"least; empty: none", func(text string) error { return bind(&s.Config, text) })
+	fs.Var(&s.Engine, "engine", "the `engine` of sockets: auto, epoll, or uring, which makes their calls in batches even when that is slower")
 	idle := "" // the program has chosen
 	if s.Config.Idle == nil {
 		idle = "interrupt"

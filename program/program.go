@@ -42,6 +42,8 @@ type Server struct {
 	// memory that the process may have, and less than 0 means no bound. [listener.Budget] says what happens at the bound. The
 	// flag is -memory.
 	Memory int
+	// Engine is how sockets make their system calls: see [monitor.Use]. The flag is -engine.
+	Engine monitor.Engine
 	// Options are parts of the program that have flags of their own, such as a secure.TLS, an inspect.Inspector or an
 	// accesslog.Log: see [Option].
 	Options []Option
@@ -157,7 +159,7 @@ func (s *Server) run(services []Service) error {
 		report(d)
 		supervisor.drain(d)
 	}
-	setup := []func(*act.Scheduler) error{listener.Budget(s.Memory), monitor.Signals(cfg.Shutdown)}
+	setup := []func(*act.Scheduler) error{monitor.Use(s.Engine), listener.Budget(s.Memory), monitor.Signals(cfg.Shutdown)}
 	if supervisor != nil {
 		setup = append(setup, onReload(supervisor.reloading))
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	gonet "net"
 	"net/netip"
 	"os"
@@ -125,6 +126,35 @@ func (v *view) OpenPoller() (engine.Poller, error) {
 	}
 	v.p = p
 	return p, k.w.result(k, "open a poller", p.files[0], nil)
+}
+
+// OpenBatch opens a batch, which takes a descriptor.
+func (v *view) OpenBatch(int) (engine.Batch, error) {
+	f := &file{p: v.p}
+	fd := v.kernel.install(f)
+	return &calls{v, fd}, v.w.result(v.kernel, "open a batch", fd, nil)
+}
+
+// calls is the engine.Batch of a scheduler. Its calls are made in any order.
+type calls struct {
+	v  *view
+	fd int
+}
+
+func (b *calls) Do(all []netpoll.Call) {
+	for _, i := range rand.New(&b.v.w.dice[network]).Perm(len(all)) {
+		c := &all[i]
+		if c.Send {
+			c.N, c.Err = b.v.Send(c.FD, nil, c.P)
+		} else if c.N, c.Err = b.v.Receive(c.FD, c.P); c.Err == io.EOF {
+			c.Err = nil
+		}
+	}
+}
+
+func (b *calls) Close() error {
+	b.v.remove(b.fd)
+	return nil
 }
 
 // result records the result of a call, which belongs to a descriptor or to the kernel.

@@ -22,7 +22,8 @@ import (
 // machine is the system of this machine, over its loopback.
 type machine struct{ netpoll.System }
 
-func (r machine) OpenPoller() (engine.Poller, error) { return r.System.OpenPoller() }
+func (r machine) OpenPoller() (engine.Poller, error)    { return r.System.OpenPoller() }
+func (r machine) OpenBatch(n int) (engine.Batch, error) { return r.System.OpenBatch(n) }
 
 // recorder runs a script on the system of this machine, or on the simulated one.
 type recorder struct {

@@ -18,6 +18,7 @@ var Below = act.NewLocal(func(*act.Scheduler) OS { return kernel{} })
 // simulated kernel is another.
 type OS interface {
 	OpenPoller() (Poller, error)
+	OpenBatch(n int) (Batch, error)
 	ListenTCP(addr netip.AddrPort, backlog int) (fd int, err error)
 	JoinTCP(addr netip.AddrPort, backlog int) (fd int, err error)
 	ListenUnix(path string, backlog int, prepare func(path string) error) (fd int, err error)
@@ -59,6 +60,12 @@ type Poller interface {
 	Close() error
 }
 
+// Batch makes many calls at once; see netpoll.Batch.
+type Batch interface {
+	Do(calls []netpoll.Call)
+	Close() error
+}
+
 // kernel is the OS unless there is another one.
 type kernel struct{ netpoll.System }
 
@@ -68,4 +75,12 @@ func (k kernel) OpenPoller() (Poller, error) {
 		return nil, err // not p: a nil *netpoll.Poller would be a Poller
 	}
 	return p, nil
+}
+
+func (k kernel) OpenBatch(n int) (Batch, error) {
+	b, err := k.System.OpenBatch(n)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }

@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"io"
 	"net/netip"
 	"os"
 	"slices"
@@ -219,6 +220,24 @@ func (o *OS) OpenPoller() (engine.Poller, error) {
 	}
 	return &poller{Poller: p, os: o}, nil
 }
+
+// OpenBatch returns a batch that makes the calls one by one, so that the test sees them.
+func (o *OS) OpenBatch(int) (engine.Batch, error) { return oneByOne{o}, nil }
+
+type oneByOne struct{ os *OS }
+
+func (b oneByOne) Do(calls []netpoll.Call) {
+	for i := range calls {
+		c := &calls[i]
+		if c.Send {
+			c.N, c.Err = b.os.Send(c.FD, nil, c.P)
+		} else if c.N, c.Err = b.os.Receive(c.FD, c.P); c.Err == io.EOF {
+			c.Err = nil
+		}
+	}
+}
+
+func (oneByOne) Close() error { return nil }
 
 type poller struct {
 	*netpoll.Poller
