@@ -31,8 +31,8 @@ func (s internals) Audit() (wrong error) {
 		if !right {
 			wrong = fmt.Errorf("%v has state %d, and is in another queue than that demands", t, t.state)
 		}
-		for tm := t.timers; tm != nil; tm = tm.next {
-			if !tm.Armed() || tm.task != t {
+		for n := t.timers; n != nil; n = n.Of.next {
+			if !n.Armed() || n.Of.task != t {
 				wrong = fmt.Errorf("%v lists a timer that is not armed for it", t)
 			}
 		}

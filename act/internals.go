@@ -214,8 +214,8 @@ type status struct {
 // Status returns what the scheduler knows of t.
 func (s internals) Status(t *Task) status {
 	d := status{State: stateNames[t.state], Told: s.order != nil && t.flags&untold == 0, Turns: t.turn}
-	for tm := t.timers; tm != nil; tm = tm.next {
-		if due := max(0, tm.When()-s.now); d.Timers == 0 || due < d.Due {
+	for n := t.timers; n != nil; n = n.Of.next {
+		if due := max(0, time.Duration(n.When())-s.now); d.Timers == 0 || due < d.Due {
 			d.Due = due
 		}
 		d.Timers++

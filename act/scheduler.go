@@ -35,7 +35,7 @@ type Scheduler struct {
 	passing  bool  // stopped inside a pass, among its demons
 	demonic  queue // demons that have their turn in this pass
 	demons   queue // the same for the next pass
-	timers   wheel.Wheel[*Timer]
+	timers   wheel.Wheel[deadline]
 	now      time.Duration
 	clock    Clock
 	idler    atomic.Pointer[idling]

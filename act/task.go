@@ -29,10 +29,10 @@ import (
 type Task struct {
 	action Action
 	s      *Scheduler
-	next   *Task  // in its queue; a task is in at most one
-	turn   uint64 // the number of the turn; it is never reset, not even when the Task is used again
-	timers *Timer // armed ones, newest first
-	extra  *extra // what few tasks need; kept when the Task is used again
+	next   *Task      // in its queue; a task is in at most one
+	turn   uint64     // the number of the turn; it is never reset, not even when the Task is used again
+	timers *timerNode // armed ones, newest first
+	extra  *extra     // what few tasks need; kept when the Task is used again
 	state  state
 	flags  flags
 	chunk  uint16 // of the slab; see slab.place
@@ -179,7 +179,7 @@ func (t *Task) wake() {
 
 func (t *Task) stopTimers() {
 	for t.timers != nil {
-		if !t.timers.Stop() {
+		if !stop(t.timers) {
 			panic("act: a Timer was overwritten while it was armed")
 		}
 	}

@@ -15,10 +15,14 @@ const timersAPass = 1024
 // deadline, then of arming. A pass fires at most 1024, and ends after about a millisecond; the next one goes on. Arm it
 // with [Task.WakeAfter], [Task.WakeAt] or [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for
 // the scheduler's thread.
-type Timer struct {
-	node       wheel.Node[*Timer]
-	task       *Task // whose timer it is
-	prev, next *Timer
+type Timer struct{ node timerNode }
+
+// timerNode is a Timer as the wheel of its scheduler and its task have it: a cache line.
+type timerNode = wheel.Node[deadline]
+
+type deadline struct {
+	task       *Task                 // whose timer it is
+	prev, next *timerNode            // in Task.timers
 	expirer    interface{ Expire() } // nil: wake task
 }
 
@@ -30,13 +34,16 @@ func (tm *Timer) Armed() bool { return tm.node.Armed() }
 func (tm *Timer) When() time.Duration { return time.Duration(tm.node.When()) }
 
 // Stop disarms tm, so that it does not fire, and reports whether it was armed. It is for the scheduler's thread.
-func (tm *Timer) Stop() bool {
-	if !tm.Armed() {
+func (tm *Timer) Stop() bool { return stop(&tm.node) }
+
+func stop(n *timerNode) bool {
+	if !n.Armed() {
 		return false
 	}
-	tm.task.s.touch()
-	tm.task.s.timers.Disarm(&tm.node)
-	tm.unlink()
+	s := n.Of.task.s
+	s.touch()
+	s.timers.Disarm(n)
+	unlink(n)
 	return true
 }
 
@@ -63,32 +70,33 @@ func (s *Scheduler) after(d time.Duration) time.Duration {
 }
 
 func (tm *Timer) arm(t *Task, at time.Duration, x interface{ Expire() }) {
-	if tm.Armed() {
-		if tm.task.s != t.s {
+	n, of := &tm.node, &tm.node.Of
+	if n.Armed() {
+		if of.task.s != t.s {
 			panic("act: a Timer armed on one scheduler was armed on another")
 		}
-		tm.unlink()
+		unlink(n)
 	}
-	tm.task, tm.expirer = t, x
-	tm.node.Of = tm
-	if tm.next = t.timers; tm.next != nil {
-		tm.next.prev = tm
+	of.task, of.expirer = t, x
+	if of.next = t.timers; of.next != nil {
+		of.next.Of.prev = n
 	}
-	t.timers = tm
-	t.s.timers.Arm(&tm.node, int64(at))
+	t.timers = n
+	t.s.timers.Arm(n, int64(at))
 }
 
-// unlink takes tm out of its task's list.
-func (tm *Timer) unlink() {
-	if tm.prev != nil {
-		tm.prev.next = tm.next
+// unlink takes a timer out of its task's list.
+func unlink(n *timerNode) {
+	of := &n.Of
+	if of.prev != nil {
+		of.prev.Of.next = of.next
 	} else {
-		tm.task.timers = tm.next
+		of.task.timers = of.next
 	}
-	if tm.next != nil {
-		tm.next.prev = tm.prev
+	if of.next != nil {
+		of.next.Of.prev = of.prev
 	}
-	tm.prev, tm.next = nil, nil
+	of.prev, of.next = nil, nil
 }
 
 // fireTimers fires what is due, at most timersAPass, and returns false if the time of the pass is up.
@@ -102,12 +110,11 @@ func (s *Scheduler) fireTimers() (inTime bool) {
 			break
 		}
 		s.counts.timers++
-		tm := n.Of
-		tm.unlink()
-		if tm.expirer != nil {
-			tm.expirer.Expire()
+		unlink(n)
+		if n.Of.expirer != nil {
+			n.Of.expirer.Expire()
 		} else {
-			tm.task.wake()
+			n.Of.task.wake()
 		}
 	}
 	return true
