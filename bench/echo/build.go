@@ -9,7 +9,7 @@ func (o Options) compile(b build.Builder, column string) (program string, err er
 		return b.C("echo/c/epoll.c")
 	case "uring", "batch":
 		return b.C("echo/c/" + column + ".c")
-	case "reads", "plain", "gnet", "nbio", "netpoll":
+	case "garbage", "reads", "plain", "gnet", "nbio", "netpoll":
 		return b.Go("echo/" + column)
 	case "fib":
 		return b.Module("echo/testdata/fib", "go1.27.3")

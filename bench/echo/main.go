@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -35,6 +36,7 @@ type Options struct {
 	Fib                   bool    // false: without fib all the same
 	Inspect               bool    // the server with -inspect, and itself once more as the control
 	Bound                 bool    // the server with -cpus auto, and itself once more as the control
+	Rate                  int     // messages a second; 0: as many as the clients get answers
 	Apart                 bool    // the load generator has a CPU of its own
 	Max, MaxCoro          float64 // the median ratios that are still good; 0: any
 	Idle                  int     // connections; 0: CPU is measured, not memory
@@ -55,12 +57,13 @@ func main() {
 	flag.BoolVar(&o.Fib, "fib", true, "with -loops: measure fib, too; the go command downloads Go 1.27.3 for it")
 	flag.BoolVar(&o.Inspect, "inspect", false, "measure the server with -inspect too, against itself without")
 	flag.BoolVar(&o.Bound, "bound", false, "measure the server with -cpus auto too, against itself without; the system places them and the load")
+	flag.IntVar(&o.Rate, "rate", 0, "send so many messages a second, and measure latencies too; with garbage (0: as many as are answered)")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
 	flag.Float64Var(&o.Max, "max", 0, "fail when the median of daimon/epoll is above this (0: never)")
 	flag.Float64Var(&o.MaxCoro, "max-coro", 0, "with -coro: fail when the median of coro/daimon is above this (0: never)")
 	flag.IntVar(&o.Idle, "idle", 0, "measure memory, with so many idle connections, instead of CPU")
 	flag.Parse()
-	valid := min(o.Pairs, o.Conns, o.Messages, o.Size, o.Reactors) >= 1 && o.Idle >= 0
+	valid := min(o.Pairs, o.Conns, o.Messages, o.Size, o.Reactors) >= 1 && min(o.Idle, o.Rate) >= 0
 	command.Main("bench/echo", valid, "numbers start at 1", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
@@ -83,7 +86,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if o.Idle > 0 {
 		return o.memory(ctx, out, servers, ratios)
 	}
-	clients := load.Generator{Conns: o.Conns, CPU: -1}
+	clients := load.Generator{Conns: o.Conns, Rate: o.Rate, CPU: -1}
 	if clients.Program, err = load.Build(b); err != nil {
 		return err
 	}
@@ -154,6 +157,9 @@ func allowed(out io.Writer) bool {
 // others are the columns after that of the C server.
 func (o Options) others() []string {
 	all := []string{"control"}
+	if o.Rate > 0 {
+		all = []string{"garbage", "control"}
+	}
 	if o.Uring {
 		all = append(all, "uring", "batch")
 	}
@@ -171,27 +177,32 @@ func (o Options) others() []string {
 
 // cpu prints the table of messages.
 func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator, servers []*server.Process, ratios []pairs.Ratio) error {
-	walls := make([][]float64, len(servers))
+	costs := make([][]load.Cost, len(servers))
 	run := func(i int) (float64, error) {
 		cost, err := clients.Run(ctx, servers[i], load.Echo(o.Size), o.Messages)
-		walls[i] = append(walls[i], cost.Wall)
+		costs[i] = append(costs[i], cost)
 		return cost.CPU, err
 	}
 	for i := range servers { // warms up, counts nowhere
 		if _, err := run(i); err != nil {
 			return err
 		}
+		costs[i] = nil
 	}
-	fmt.Fprintf(out, "server CPU per message of %d bytes, ns; conns %d, messages %d, reactors %d, load on CPU %d (-1: any)\n",
-		o.Size, o.Conns, o.Messages, o.Reactors, clients.CPU)
+	fmt.Fprintf(out, "server CPU per message of %d bytes, ns; conns %d, messages %d, %d a second (0: all), reactors %d, load on CPU %d (-1: any)\n",
+		o.Size, o.Conns, o.Messages, o.Rate, o.Reactors, clients.CPU)
 	table := pairs.Table{Columns: names(servers), Ratios: ratios}
 	medians, err := table.Measure(out, o.Pairs, run)
 	if err != nil {
 		return err
 	}
+	if o.Rate > 0 {
+		return errors.Join(load.Latencies(out, table, costs), table.Judge(medians))
+	}
 	for i, s := range servers {
-		slices.Sort(walls[i])
-		fmt.Fprintf(out, "%s: ns from one message to the next, median %.0f, at most %.0f\n", s.Name, walls[i][len(walls[i])/2], walls[i][len(walls[i])-1])
+		slices.SortFunc(costs[i], func(a, b load.Cost) int { return cmp.Compare(a.Wall, b.Wall) })
+		wall := costs[i][len(costs[i])/2].Wall
+		fmt.Fprintf(out, "%s: ns from one message to the next, median %.0f, at most %.0f\n", s.Name, wall, costs[i][len(costs[i])-1].Wall)
 	}
 	return table.Judge(medians)
 }

@@ -16,15 +16,15 @@ import (
 // all are the servers, in the order of the table, in which servers that are compared are near each other.
 const all = "daimon,fasthttp,control,net/http,nginx,fasthttp+,net/http+"
 
-// logging are servers for the cost of an access log. They are measured only when they are named.
-const logging = "daimon-control,daimon-log"
+// named are measured only when they are named: for the cost of an access log, and for a fixed rate.
+const named = "daimon-control,daimon-log,garbage,epoll,epoll-control"
 
 // ratio is a ratio of the table, if both its servers are in it.
 type ratio struct{ of, to string }
 
 var ratios = []ratio{
 	{"daimon", "fasthttp"}, {"control", "fasthttp"}, {"daimon", "net/http"}, {"daimon", "nginx"},
-	{"daimon-control", "daimon"}, {"daimon-log", "daimon"},
+	{"daimon-control", "daimon"}, {"daimon-log", "daimon"}, {"daimon", "epoll"}, {"garbage", "epoll"}, {"epoll-control", "epoll"},
 }
 
 // limit is for a ratio, with so many requests at a time.
@@ -70,6 +70,11 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 		if s.Name == "daimon-log" {
 			s.Flags = []string{"-access-log", filepath.Join(b.To, "access.log")}
 		}
+	case "garbage":
+		s.Flags = []string{"-http"}
+		s.Program, err = b.Go("echo/garbage")
+	case "epoll", "epoll-control":
+		s.Program, err = b.C("http/c/epoll.c")
 	case "nginx":
 		err = nginx.Prepare(b, s, o.Nginx)
 	case "fasthttp", "control":
@@ -81,7 +86,7 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	case "net/http+":
 		err = free(b, s, "http/nethttp")
 	default:
-		err = fmt.Errorf("-servers takes some of %s,%s", all, logging)
+		err = fmt.Errorf("-servers takes some of %s,%s", all, named)
 	}
 	return err
 }

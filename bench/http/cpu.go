@@ -21,21 +21,27 @@ func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator,
 			return err
 		}
 		exchanges := (o.Requests + depth - 1) / depth
+		costs := make([][]load.Cost, len(servers))
 		run := func(i int) (float64, error) {
 			cost, err := clients.Run(ctx, servers[i], talks[i], exchanges)
+			costs[i] = append(costs[i], cost)
 			return cost.CPU / float64(depth), err
 		}
 		for i := range servers { // warms up, counts nowhere
 			if _, err := run(i); err != nil {
 				return err
 			}
+			costs[i] = nil
 		}
-		fmt.Fprintf(out, "server CPU per request, ns; %d at a time, conns %d, requests %d, reactors %d, load on CPU %d (-1: any)\n"+
-			"bytes of an answer:%s\n", depth, o.Conns, exchanges*depth, o.Reactors, clients.CPU, sizes(servers, talks))
+		fmt.Fprintf(out, "server CPU per request, ns; %d at a time, conns %d, requests %d, %d times a second (0: all), reactors %d, load on CPU %d (-1: any)\n"+
+			"bytes of an answer:%s\n", depth, o.Conns, exchanges*depth, o.Rate, o.Reactors, clients.CPU, sizes(servers, talks))
 		table := o.table(servers, depth)
 		medians, err := table.Measure(out, o.Pairs, run)
 		if err != nil {
 			return err
+		}
+		if o.Rate > 0 {
+			above = append(above, load.Latencies(out, table, costs))
 		}
 		if o.Limits || o.Max > 0 {
 			above = append(above, table.Judge(medians))

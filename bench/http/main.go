@@ -26,6 +26,7 @@ type Options struct {
 	Pairs, Conns, Requests, Reactors int
 	Depths                           depths
 	Request                          string // a file; "": a small one
+	Rate                             int    // how often a second requests are sent; 0: as often as they are answered
 	Apart                            bool   // the load generator has a CPU of its own
 	Max                              float64
 	Limits                           bool
@@ -43,12 +44,13 @@ func main() {
 	flag.IntVar(&o.Reactors, "reactors", 1, "reactors, GOMAXPROCS, workers of each server")
 	flag.Var(&o.Depths, "depth", "how many requests are sent at a time; several `numbers`, each for a table of its own")
 	flag.StringVar(&o.Request, "request", "", "send the content of this `file`, not a small one")
+	flag.IntVar(&o.Rate, "rate", 0, "send requests so often in a second, and measure latencies too (0: as often as they are answered)")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
 	flag.BoolVar(&o.Limits, "limits", false, "fail when a median ratio is above its limit")
 	flag.Float64Var(&o.Max, "max", 0, "the only limit: fail when the median of daimon/fasthttp is above this (0: the limits of the README)")
 	flag.IntVar(&o.Idle, "idle", 0, "measure memory, with so many idle connections, instead of CPU")
 	flag.Parse()
-	valid := min(o.Pairs, o.Conns, o.Requests, o.Reactors) >= 1 && o.Idle >= 0 && o.Max >= 0
+	valid := min(o.Pairs, o.Conns, o.Requests, o.Reactors) >= 1 && min(o.Idle, o.Rate) >= 0 && o.Max >= 0
 	command.Main("bench/http", valid, "numbers start at 1", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
@@ -93,7 +95,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if o.Idle > 0 {
 		return o.memory(ctx, out, servers)
 	}
-	clients := load.Generator{Conns: o.Conns}
+	clients := load.Generator{Conns: o.Conns, Rate: o.Rate}
 	if clients.Program, err = load.Build(b); err != nil {
 		return err
 	}

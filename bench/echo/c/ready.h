@@ -4,6 +4,10 @@
 #include "server.h"
 #include <sys/epoll.h>
 
+#ifndef ANSWER
+#define ANSWER(buffer, n) (n) // an echo
+#endif
+
 enum { BATCH = 256, BUFFER = 64 << 10 };
 
 struct conn {
@@ -90,13 +94,13 @@ static void echo(struct reactor *r, struct conn *c, uint32_t events)
 			drop(c);
 			return;
 		}
-		int m = send(c->fd, r->buffer, n, MSG_NOSIGNAL);
+		int size = ANSWER(r->buffer, n), m = send(c->fd, r->buffer, size, MSG_NOSIGNAL);
 		if (m < 0 && errno != EAGAIN)
 			break;
 		if (m < 0)
 			m = 0;
-		if (m < n)
-			enqueue(c, r->buffer + m, n - m);
+		if (m < size)
+			enqueue(c, r->buffer + m, size - m);
 		else if (n < BUFFER && !to_the_end)
 			return;
 	}

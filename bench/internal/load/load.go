@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/cpu"
+	"github.com/daimon-go/daimon/bench/internal/pairs"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
@@ -22,6 +23,7 @@ type Generator struct {
 	Program string // c/load.c, compiled, or one that is used as it is
 	Flags   []string
 	Conns   int
+	Rate    int // exchanges that begin in a second, by the clock; 0: each begins when its connection has the last answer
 	CPU     int // where it runs; -1: anywhere
 }
 
@@ -29,14 +31,24 @@ type Generator struct {
 func Build(b build.Builder) (program string, err error) { return b.C("internal/load/c/load.c") }
 
 // Cost is what one exchange cost: ns of the server's CPU, ns by the clock on the wall, and how often a thread of the
-// server went to sleep.
-type Cost struct{ CPU, Wall, Switches float64 }
+// server went to sleep. With a rate it has the quantiles of the latency, in ns from when an exchange was to begin.
+type Cost struct {
+	CPU, Wall, Switches float64
+	Latency             [3]float64 // see quantiles
+}
+
+// quantiles are the names of those that the load generator reports.
+var quantiles = [...]string{"p50", "p99", "p99.9"}
 
 // Run makes new connections to s, with one exchange on each, and then measures further exchanges over all connections. So
 // neither accepting nor closing is measured, and with several schedulers the kernel distributes the connections anew in
 // every run.
 func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchanges int) (Cost, error) {
-	cmd := exec.CommandContext(ctx, g.Program, append(slices.Clone(g.Flags), strconv.Itoa(s.Port), strconv.Itoa(g.Conns), strconv.Itoa(g.CPU))...)
+	flags := slices.Clone(g.Flags)
+	if g.Rate > 0 {
+		flags = append(flags, "-rate", strconv.Itoa(g.Rate))
+	}
+	cmd := exec.CommandContext(ctx, g.Program, append(flags, strconv.Itoa(s.Port), strconv.Itoa(g.Conns), strconv.Itoa(g.CPU))...)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -116,12 +128,34 @@ func measure(s *server.Process, in io.Writer, out *bufio.Reader, exchanges int) 
 		return Cost{}, err
 	}
 	var wall int
-	if _, err := fmt.Sscan(line, &wall); err != nil {
+	var late [len(quantiles)]float64
+	if n, err := fmt.Sscan(line, &wall, &late[0], &late[1], &late[2]); n != 1 && n != 1+len(late) {
 		return Cost{}, err
 	}
 	after, err := s.CPU()
 	n := float64(exchanges)
-	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n, Switches: float64(s.Switches()-slept) / n}, err
+	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n, Switches: float64(s.Switches()-slept) / n, Latency: late}, err
+}
+
+// Latencies prints a table for each quantile of the latency. It has the columns and ratios of t, without limits. costs are those
+// of each column, in the order of the pairs.
+func Latencies(out io.Writer, t pairs.Table, costs [][]Cost) error {
+	t.Ratios = slices.Clone(t.Ratios)
+	for i := range t.Ratios {
+		t.Ratios[i].Limit = 0
+	}
+	for q, name := range quantiles {
+		fmt.Fprintf(out, "%s of the latency, µs\n", name)
+		pair := make([]int, len(costs))
+		_, err := t.Measure(out, len(costs[0]), func(i int) (float64, error) {
+			pair[i]++
+			return costs[i][pair[i]-1].Latency[q] / 1000, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CPU returns the CPU for the load generator. On the CPU of the only scheduler the two take turns: the load generator sends

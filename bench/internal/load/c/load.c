@@ -1,4 +1,4 @@
-// load [-all] [-udp] PORT CONNS CPU: closed-loop clients that know what they will hear. Each connection sends its next
+// load [-all] [-udp] [-rate N] PORT CONNS CPU: closed-loop clients that know what they will hear. Each connection sends its next
 // message when the answer to its last one is there as a whole, and compares every byte. What a message
 // holds is no matter here: bytes to be echoed, a request, sixteen requests.
 //
@@ -16,6 +16,10 @@
 //
 // With -all an exchange is a message of the first connection, and its answer to each of the connections. With -udp each message
 // and each answer is a datagram, and a connection is a socket.
+//
+// With -rate N (and without -all) exchanges begin by the clock: N in a second, on one connection after the other. If the last
+// answer of a connection has not come yet, the exchange begins when it has, but its latency counts from its time all the same.
+// The median, the 99th and the 99.9th percentile of the latencies, in ns, follow the ns that all exchanges took.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +45,7 @@ struct client {
 	int sent; // of the present message; sent <= say
 	int got;  // of its answer; got <= hear
 	int phase;
+	long turn; // with a rate: the number of the exchange under way, or of the next one
 };
 
 static int say, hear, phases, period, hole, hole_len, apart, opening; // see above
@@ -48,6 +54,8 @@ static int conns, epoll, all, udp;
 static struct client *clients;
 static char *buffer; // for one byte more than an answer has
 static long unsent, unanswered;
+static long rate, begun, exchanges, due; // of the exchanges, due are to have begun
+static long *took;                       // ns, by number of the exchange
 
 static void die(const char *what)
 {
@@ -77,6 +85,18 @@ static void push(struct client *c)
 			die("load: send");
 		c->sent += n;
 	}
+}
+
+static long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+static long when(long exchange)
+{
+	return begun + exchange * 1000000000L / rate;
 }
 
 static void begin(struct client *c)
@@ -125,15 +145,41 @@ static void pull(struct client *c)
 		c->got += n;
 	}
 	unanswered--;
-	if (unsent > 0)
+	if (rate) {
+		took[c->turn] = now() - when(c->turn);
+		c->turn += conns;
+	}
+	if (rate ? c->turn < due : unsent > 0)
 		begin(c);
+}
+
+// await begins exchanges that are due, and waits for events, but not longer than until the next exchange is due.
+static int await(struct epoll_event events[BATCH])
+{
+	if (!rate)
+		return epoll_wait(epoll, events, BATCH, PATIENCE);
+	long rest = 0;
+	for (; due < exchanges && (rest = when(due) - now()) <= 0; due++) {
+		struct client *c = &clients[due % conns];
+		if (c->turn == due)
+			begin(c);
+	}
+	if (due == exchanges)
+		return epoll_wait(epoll, events, BATCH, PATIENCE);
+	struct timespec pause = {.tv_sec = rest / 1000000000L, .tv_nsec = rest % 1000000000L};
+	int n = epoll_pwait2(epoll, events, BATCH, &pause, NULL);
+	if (n == 0) { // it is time, not the server's silence
+		errno = EINTR;
+		return -1;
+	}
+	return n;
 }
 
 static void finish(void)
 {
 	struct epoll_event events[BATCH];
 	while (unanswered > 0) {
-		int n = epoll_wait(epoll, events, BATCH, PATIENCE);
+		int n = await(events);
 		if (n < 0 && errno != EINTR)
 			die("load: epoll_wait");
 		if (n == 0)
@@ -158,14 +204,29 @@ static void broadcast(void)
 	finish();
 }
 
-static void run(long exchanges)
+static void pace(void)
 {
+	if (!(took = realloc(took, exchanges * sizeof *took)))
+		die("load: realloc");
+	due = 0;
+	for (int i = 0; i < conns; i++)
+		clients[i].turn = i;
+	begun = now();
+	finish();
+}
+
+static void run(void)
+{
+	unsent = unanswered = exchanges;
+	if (rate) {
+		pace();
+		return;
+	}
 	if (all) {
-		while (exchanges-- > 0)
+		for (long n = exchanges; n > 0; n--)
 			broadcast();
 		return;
 	}
-	unsent = unanswered = exchanges;
 	for (int i = 0; i < conns && unsent > 0; i++)
 		begin(&clients[i]);
 	finish();
@@ -217,13 +278,6 @@ static void dial(struct client *c, int port)
 		die("load: watch");
 }
 
-static long now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
 static void pin(int cpu)
 {
 	cpu_set_t set;
@@ -262,7 +316,25 @@ static void prepare(int port)
 		die("load: prepare");
 	for (int i = 0; i < conns; i++)
 		dial(&clients[i], port);
-	run(all ? 1 : conns);
+	exchanges = all ? 1 : conns;
+	run();
+}
+
+static int by_size(const void *a, const void *b)
+{
+	long x = *(const long *)a, y = *(const long *)b;
+	return (x > y) - (x < y);
+}
+
+static void report(long wall)
+{
+	printf("%ld", wall);
+	if (rate) {
+		qsort(took, exchanges, sizeof *took, by_size);
+		printf(" %ld %ld %ld", took[exchanges / 2], took[exchanges * 99 / 100], took[exchanges * 999 / 1000]);
+	}
+	puts("");
+	fflush(stdout);
 }
 
 /* A load generator that is woken by an answer must not push the server off the CPU they share: whether
@@ -277,27 +349,34 @@ static void yielding(void)
 
 int main(int argc, char **argv)
 {
-	long exchanges;
+	long paced = 0;
 	char **arg = argv + 1;
 	if ((all = argc > 1 && !strcmp(*arg, "-all")))
 		arg++;
 	if ((udp = arg < argv + argc && !strcmp(*arg, "-udp")))
 		arg++;
+	if (argv + argc - arg > 1 && !strcmp(*arg, "-rate")) {
+		paced = atol(arg[1]);
+		arg += 2;
+	}
 	if (argv + argc - arg != 3 || (conns = atoi(arg[1])) < 1) {
-		fprintf(stderr, "usage: load [-all] [-udp] PORT CONNS CPU\n");
+		fprintf(stderr, "usage: load [-all] [-udp] [-rate N] PORT CONNS CPU\n");
 		return 2;
 	}
 	if (atoi(arg[2]) >= 0)
 		pin(atoi(arg[2]));
-	yielding();
+	if (!paced)
+		yielding(); // otherwise the clock says when it runs
 	learn();
 	prepare(atoi(arg[0]));
 	puts("ready");
 	fflush(stdout);
+	rate = paced; // the first exchanges had none
+	if (rate)
+		prctl(PR_SET_TIMERSLACK, 1); // the usual 50 us would count as latency
 	while (scanf("%ld", &exchanges) == 1) {
-		long begun = now();
-		run(exchanges);
-		printf("%ld\n", now() - begun);
-		fflush(stdout);
+		long from = now();
+		run();
+		report(now() - from);
 	}
 }
