@@ -47,21 +47,18 @@ var (
 	errHandler  = &syntax.Refusal{Status: 500, Why: "the handler has failed"}                            // 9110 15.6.1
 )
 
-// expect is called with the head.
+// expect is called with the head of a request that has a body.
 func (e *http1Exchange) expect() {
 	f, c := &e.framing, &e.content
-	c.asks, e.in.Body.length = f.Continue, f.Length
-	switch {
-	case f.Chunked:
+	c.asks = f.Continue
+	if f.Chunked {
 		c.kind, e.in.Body.length = chunked, -1
 		if e.chunks == nil {
 			e.chunks = &http1.Chunks{}
 		}
 		e.chunks.Reset()
-	case f.Length > 0:
-		c.kind, c.left = sized, f.Length
-	default:
-		return
+	} else {
+		c.kind, c.left, e.in.Body.length = sized, f.Length, f.Length
 	}
 	e.setTimeout(0)
 }

@@ -175,9 +175,8 @@ const smallHead = 4 << 10
 
 // begins is called when the first byte of the request was found.
 func (e *http1Exchange) begins() {
-	x := e.session
 	e.in.began = max(1, e.cache.s.Now())
-	x.askPeer()
+	e.session.askPeer()
 }
 
 // over calls OnResponse, once, if there was a request. Content that was not given to the connection is not counted then.
@@ -425,6 +424,13 @@ func (e *http1Exchange) emit(p []byte) {
 
 // push sends the rest, and returns why not all of it was sent.
 func (e *http1Exchange) push() error {
+	if len(e.pending)+len(e.whole) > 0 {
+		return e.pushAll()
+	}
+	return e.out.err
+}
+
+func (e *http1Exchange) pushAll() error {
 	for e.out.err == nil && (len(e.pending) > 0 || len(e.whole) > 0) {
 		rest := &e.pending
 		if len(e.pending) == 0 {

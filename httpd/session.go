@@ -137,9 +137,11 @@ func (x *session) await(t *act.Task) act.Directive {
 	if err := e.ready(); err != nil { // a client that does not read gets no more to read
 		return x.hold(t, err)
 	}
-	may2, must2 := x.versions()
-	if must2 {
-		return x.await2(t, http1.ErrMajor)
+	may2, must2 := false, false
+	if !x.asked {
+		if may2, must2 = x.versions(); must2 {
+			return x.await2(t, http1.ErrMajor)
+		}
 	}
 	for {
 		e.parser.Text = in
@@ -161,10 +163,10 @@ func (x *session) await(t *act.Task) act.Directive {
 	}
 }
 
-// versions reports whether the connection may be one of HTTP/2, which begins like a request of HTTP/1 with a version that is too
+// versions is called before the first request. It reports whether the connection may be one of HTTP/2, which begins like a request of HTTP/1 with a version that is too
 // high (RFC 9113 3.4), and whether it can be nothing else: with TLS that is agreed on by ALPN (3.2, 3.3).
 func (x *session) versions() (may2, must2 bool) {
-	if x.asked || x.server.MaxStreams < 0 {
+	if x.server.MaxStreams < 0 {
 		return false, false
 	}
 	over, encrypted := listener.As[interface{ NegotiatedProtocol() string }](x.conn)
@@ -285,7 +287,9 @@ func (x *session) understand(t *act.Task) act.Directive {
 	if e.drop(); x.server.tooLarge(e.framing.Length) {
 		return x.refuse(t, errTooLarge)
 	}
-	e.expect()
+	if e.framing.Chunked || e.framing.Length > 0 {
+		e.expect()
+	}
 	e.out.mute = string(e.in.Method()) == "HEAD"
 	e.cache.counts.requests++
 	x.phase = asking

@@ -32,8 +32,10 @@ var (
 // After a refusal the connection has to be closed, since it is unknown where the next message begins. A response that says
 // nothing of its body has a Length of -1: the body ends with the connection. f has to be zero before.
 func (p *Parser) Framing(in []byte, f *Framing) (err error) {
-	if err = p.length(in, f); err != nil {
-		return err
+	if p.Count[syntax.TransferEncoding]+p.Count[syntax.ContentLength] > 0 {
+		if err = p.length(in, f); err != nil {
+			return err
+		}
 	}
 	if p.Response {
 		if !f.Chunked && p.Count[syntax.ContentLength] == 0 {

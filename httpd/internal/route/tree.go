@@ -164,8 +164,10 @@ func (t *Tree) find(method, host, path []byte, v *Values) (found Verdict) {
 		return NoPath
 	}
 	var r *route
-	if n := t.hosted(host); n != nil {
-		r = w.from(n, path, 0, 0)
+	if len(t.hosts) > 0 {
+		if n := t.hosted(host); n != nil {
+			r = w.from(n, path, 0, 0)
+		}
 	}
 	if r == nil {
 		r = w.from(&t.anyHost, path, 0, 0)
@@ -182,9 +184,6 @@ func (t *Tree) find(method, host, path []byte, v *Values) (found Verdict) {
 }
 
 func (t *Tree) hosted(host []byte) *node {
-	if len(t.hosts) == 0 {
-		return nil
-	}
 	host = syntax.WithoutPort(host)
 	if len(host) > maxHost {
 		return nil
