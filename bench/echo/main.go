@@ -158,7 +158,7 @@ func allowed(out io.Writer) bool {
 func (o Options) others() []string {
 	all := []string{"control"}
 	if o.Rate > 0 {
-		all = []string{"garbage", "control"}
+		all = append(all, "garbage")
 	}
 	if o.Uring {
 		all = append(all, "uring", "batch")
