@@ -45,7 +45,7 @@ const floors = `
 	internal/testing/tlstest   crypto/aes crypto/cipher crypto/ecdsa crypto/elliptic crypto/hkdf crypto/rand crypto/sha256 crypto/tls
 	                  crypto/x509 encoding/binary encoding/hex github.com/stretchr/testify/require math/big testing testing/cryptotest time
 	internal/testing/exectest   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix hash/crc32 os
-	                  os/exec path/filepath regexp syscall testing time
+	                  os/exec path/filepath regexp runtime syscall testing time unsafe
 	internal/testing/traffic   bufio crypto/tls math/rand/v2 net net/http os time
 	internal/testing/price   internal/testing/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time unsafe
 	internal/testing/tier/run   internal/testing/pgserver internal/testing/tier bufio encoding/json os os/exec path/filepath regexp runtime time

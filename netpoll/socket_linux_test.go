@@ -66,6 +66,8 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 	require.NoError(t, p.Add(server, 1, In|Out))
 	head, body, buf := []byte("head"), []byte("body"), make([]byte, 64)
 	events := make([]Event, 4)
+	b := openBatch(t, 2)
+	batch := []Call{{FD: client, Send: true, P: body}, {FD: server, P: buf}}
 	for range 101 { // AllocsPerRun makes one call more than it is asked for
 		hold(t, dialled(t, addr))
 	}
@@ -74,6 +76,7 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 		"accept":      func() { fd, _ := sys.Accept(l); taken = append(taken, fd) },
 		"round trip":  func() { _, _ = sys.Send(client, nil, body); _, _ = sys.Receive(server, buf) },
 		"two parts":   func() { _, _ = sys.Send(client, head, body); _, _ = sys.Receive(server, buf) },
+		"batch":       func() { b.Do(batch) },
 		"nothing yet": func() { _, _ = sys.Receive(client, buf) },
 		"poll":        func() { _, _ = p.Wait(events, 0) },
 		"wait":        func() { _, _ = p.Wait(events, time.Microsecond) },
