@@ -92,11 +92,7 @@ func echoesWhole(t *testing.T, s *server) {
 func bearsSignals(t *testing.T, s *server) {
 	all := s.talkers(t, 10)
 	for range tier.Choose(0, 3, 10) {
-		exectest.Eventually(t, patience, "the stop", func() bool {
-			s.Signal(t, unix.SIGSTOP) // once more, if somebody has let it go on
-			return s.state(t) == "T"
-		})
-		s.Signal(t, unix.SIGCONT)
+		s.stopped(t, func() {})
 		heard := all[0].heard.Load()
 		exectest.Eventually(t, patience, "traffic", func() bool { return all[0].heard.Load() > heard })
 	}

@@ -53,6 +53,7 @@ func startUpgradable(t *testing.T, command func(binary string) *exec.Cmd) *upgra
 	require.NoError(t, err)
 	defer out.Close()
 	cmd := command(u.binary)
+	cmd.Args = append(cmd.Args, exectest.Flags()...)
 	cmd.Stderr = out
 	u.Program = exectest.Start(t, cmd)
 	u.pid = u.Pid

@@ -87,7 +87,8 @@ func (b *batch) open() (err error) {
 // opened reports whether there can be a batch.
 func (b *batch) opened() bool {
 	if b.calls == nil {
-		if err := b.open(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		// Other systems have none; only a kernel that could have it says ENOSYS, which is an ErrUnsupported as well.
+		if err := b.open(); err != nil && (!errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOSYS)) {
 			refusal.Do(func() { b.e.s.Logger().Info("calls are made one by one", zap.Error(err)) })
 		}
 	}

@@ -94,10 +94,23 @@ func (b Build) build() (string, error) {
 	return path, os.Rename(made, path)
 }
 
-// Command returns the command that runs the program, not started yet.
+// Command returns the command that runs the program, not started yet. A program of folder examples has the Flags as well.
 func (b Build) Command(t testing.TB, arguments ...string) *exec.Cmd {
 	t.Helper()
+	dir, err := filepath.Abs(b.Dir)
+	require.NoError(t, err)
+	if filepath.Base(filepath.Dir(dir)) == "examples" {
+		arguments = append(Flags(), arguments...)
+	}
 	return exec.Command(b.Path(t), arguments...)
+}
+
+// Flags returns the flags that the environment sets for the programs of folder examples: DAIMON_ENGINE is their -engine.
+func Flags() []string {
+	if engine := os.Getenv("DAIMON_ENGINE"); engine != "" {
+		return []string{"-engine", engine}
+	}
+	return nil
 }
 
 // A Program is a program that runs, or has run.
