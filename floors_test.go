@@ -71,7 +71,7 @@ const floors = `
 	# 2: demons, futures, monitors. The engine that monitor has by default, and what sim puts below it, know descriptors
 	demon             act shutdown internal/facts time
 	future            act internal/chain internal/panics context go.uber.org/zap os runtime time
-	internal/engine   act internal/facts netpoll net net/netip os time
+	internal/engine   act netpoll net net/netip os time
 	monitor           act shutdown netpoll internal/budget internal/engine internal/facts
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
@@ -151,7 +151,7 @@ const floors = `
 	stage/internal/enginetest   act shutdown stage stage/memory stage/store context github.com/stretchr/testify/require runtime testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/budget netpoll internal/engine monitor internal/facts internal/thread
+	sim               act shutdown internal/budget netpoll internal/engine monitor internal/thread
 	                  container/heap context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time
 	# messages of clients, for worlds
 	sim/framing       bufio encoding/binary

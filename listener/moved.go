@@ -17,7 +17,7 @@ type moved struct {
 // Release takes an idle connection from its scheduler, so that another one of the same Group can Adopt it. The Conn is
 // closed from then on, and its deadlines are forgotten. It fails, and the Conn can be used as before, with engine.ErrInUse
 // if anything is unread or queued; with the error of Peek, such as io.EOF; and with errors.ErrUnsupported for a
-// connection that cannot move: of another engine than the default, or with a filter that does not move.
+// connection with a filter that does not move.
 func (i *internals) Release() (*moved, error) {
 	c := (*Conn)(i)
 	if c.stream == nil {

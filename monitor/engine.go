@@ -16,12 +16,14 @@ var defaults = act.NewLocal(newReadiness)
 // EngineOf is for the other packages of Daimon: it returns what makes the connections of s. The first call makes it the
 // Idler of s, and fails if no poller can be opened. It is called on the thread of s.
 func EngineOf(s *act.Scheduler) (engine.Engine, error) {
-	if other := engine.Other(s); other != nil {
-		return other, nil
-	}
-	e := defaults.Get(s)
-	if err := e.open(); err != nil {
-		return nil, err
+	e, err := opened(s)
+	if err != nil {
+		return nil, err // not e: a nil *readiness would be an Engine
 	}
 	return e, nil
+}
+
+func opened(s *act.Scheduler) (*readiness, error) {
+	e := defaults.Get(s)
+	return e, e.open()
 }

@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/daimon-go/daimon/act"
@@ -40,11 +39,7 @@ func (k *socket) Release() (engine.Moved, error) {
 
 // Adopt makes a socket of m on s.
 func (m *moved) Adopt(s *act.Scheduler) (engine.Stream, error) {
-	other, err := EngineOf(s)
-	e, ok := other.(*readiness)
-	if err == nil && !ok {
-		err = errors.ErrUnsupported
-	}
+	e, err := opened(s)
 	if err != nil {
 		m.Close()
 		return nil, err

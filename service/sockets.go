@@ -151,10 +151,6 @@ func (v *listening[D]) Sockets() (*handover.Sockets, error) {
 	var known []int
 	for _, d := range v.demons {
 		fd, err := d.descriptor()
-		if errors.Is(err, errors.ErrUnsupported) {
-			x.Close()
-			return nil, fmt.Errorf("the engine of scheduler %d cannot give a socket away: %w", d.scheduler().Index(), err)
-		}
 		if err != nil || slices.Contains(known, fd) {
 			continue
 		}

@@ -280,11 +280,8 @@ func (c *Client) excused(err error) bool {
 // was never accepted, it reports whether any server was.
 func (c *Client) dropping() bool {
 	if c.end != nil {
-		switch h := c.end.peer().holder.(type) {
-		case *file:
-			return h.k.server.order != nil
-		case *stream:
-			return h.e.r.server.order != nil
+		if f, ok := c.end.peer().holder.(*file); ok {
+			return f.k.server.order != nil
 		}
 	}
 	return slices.ContainsFunc(c.w.servers, func(v *Server) bool { return v.order != nil })

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"syscall"
-
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -12,7 +10,6 @@ type Descriptor struct {
 	v     *Server
 	f     *file
 	ready netpoll.Ready
-	watch func() // reports the readiness to a completion engine, some time later; nil: none watches
 }
 
 // Descriptor opens a descriptor of the server that is not a socket: see the type [Descriptor]. The scenario closes it.
@@ -30,9 +27,6 @@ func (d *Descriptor) FD() int { return d.f.fd }
 func (d *Descriptor) Ready(r netpoll.Ready) {
 	d.ready |= r
 	d.f.ready()
-	if d.watch != nil {
-		d.watch()
-	}
 }
 
 // Take stands for the call of the server that uses the readiness, such as a read. It reports whether the descriptor was
@@ -45,34 +39,9 @@ func (d *Descriptor) Take(r netpoll.Ready) bool {
 
 // Close closes the descriptor. The server must have stopped watching it before; otherwise the world fails.
 func (d *Descriptor) Close() {
-	if d.watch != nil || d.f.reg != nil {
+	if d.f.reg != nil {
 		d.v.w.Errorf("%v is closed and still watched", d.f)
 		return
 	}
 	d.v.kernel.remove(d.f.fd)
-}
-
-// Watch implements engine.Engine.
-func (e *completer) Watch(fd int, want netpoll.Ready, report func(netpoll.Ready)) (stop func() error, err error) {
-	d := e.r.server.kernel.get(fd, "watch").fake
-	switch {
-	case d == nil:
-		return nil, syscall.EINVAL
-	case d.watch != nil:
-		return nil, syscall.EEXIST
-	}
-	stopped := false
-	d.watch = func() {
-		e.later(func() {
-			if ready := d.ready & want; !stopped && ready != 0 {
-				report(ready)
-				e.r.wake()
-			}
-		})
-	}
-	d.watch()
-	return func() error {
-		stopped, d.watch = true, nil
-		return nil
-	}, nil
 }

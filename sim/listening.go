@@ -61,16 +61,14 @@ func (n *internet) nextPort() uint16 {
 
 // listening is a listening socket.
 type listening struct {
-	n         *internet
-	id        uint64
-	addr      netip.AddrPort // zero for a Unix socket
-	path      string
-	backlog   int
-	queue     fifo[*end] // connections that wait to be accepted
-	closed    bool
-	watches   []*registration
-	acceptors []*acceptor // of engines of completions
-	pending   int         // accepts that they have begun
+	n       *internet
+	id      uint64
+	addr    netip.AddrPort // zero for a Unix socket
+	path    string
+	backlog int
+	queue   fifo[*end] // connections that wait to be accepted
+	closed  bool
+	watches []*registration
 }
 
 func (l *listening) String() string {
@@ -293,10 +291,6 @@ func (l *listening) push(e *end) {
 // wake reports an arrival to the pollers. Among the pollers that share the socket it starts at one that it draws, and
 // stops at the first whose scheduler was resting (EPOLLEXCLUSIVE). So at least one is woken, and usually not all.
 func (l *listening) wake() {
-	if len(l.acceptors) > 0 {
-		l.arrival()
-		return
-	}
 	n := len(l.watches)
 	first := l.n.w.dice[network].choice(n)
 	for i := range n {

@@ -17,6 +17,7 @@ import (
 	"github.com/daimon-go/daimon/examples/proxy/proxy"
 	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
@@ -25,11 +26,14 @@ import (
 // pick draws one of some values.
 func pick[T any](w *sim.World, values ...T) T { return values[w.Rand().IntN(len(values))] }
 
-// setUps are the set-up functions of an engine.
-type setUps []func(*act.Scheduler) error
+// setUps are set-up functions of a server.
+type setUps = []func(*act.Scheduler) error
 
-// anyEngine draws the engine of a server: the set-up functions that come before the others.
-func anyEngine(w *sim.World) setUps { return pick(w, nil, nil, nil, setUps{sim.Completions}) }
+// inBatches are the set-up functions that come first if system calls are made in batches, even of one.
+func inBatches() setUps { return setUps{monitor.Use(monitor.Uring)} }
+
+// anyEngine draws how system calls are made: by the set-up functions that come first.
+func anyEngine(w *sim.World) setUps { return pick(w, nil, inBatches()) }
 
 // patient returns Limits with a Linger that is long enough for slow clients.
 func patient(w *sim.World) listener.Limits {

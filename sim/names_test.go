@@ -122,7 +122,7 @@ func hosts(t *testing.T, w *sim.World) {
 const good4, late4, mute4, dead4, dead4b = "10.0.0.1", "10.0.0.2", "10.9.9.1", "10.6.6.1", "10.6.6.2"
 const good6, late6, mute6, mute6b, dead6 = "fd00::1", "fd00::2", "fd99::1", "fd99::2", "fd66::1"
 
-// TestNamesWithSeveralAddresses follows RFC 8305 in each style, over both engines.
+// TestNamesWithSeveralAddresses follows RFC 8305 in each style, with single calls and in batches.
 func TestNamesWithSeveralAddresses(t *testing.T) {
 	const ms = time.Millisecond
 	for name, row := range map[string]struct {
@@ -145,7 +145,7 @@ func TestNamesWithSeveralAddresses(t *testing.T) {
 		"none in time":              {addresses: []string{mute4, mute6, mute6b}, after: 2 * time.Second, within: 2 * time.Second},
 	} {
 		for style, program := range styles {
-			for _, engine := range []setUps{nil, {sim.Completions}} {
+			for _, engine := range []setUps{nil, inBatches()} {
 				t.Run(fmt.Sprintf("%s, %s, %d", name, style, len(engine)), func(t *testing.T) {
 					w := sim.New(sim.Options{Storm: time.Hour})
 					hosts(t, w)

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,9 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/engine"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -374,89 +370,3 @@ func (r *runner) lend(in []netpoll.Packet) []netpoll.Packet {
 	r.lent = in
 	return in
 }
-
-// Packets implements engine.Engine.
-func (e *completer) Packets(o engine.PacketOptions) (engine.PacketSocket, error) {
-	k := &datagrams{e: e, room: o.Room}
-	at, to, err := placeOf(o.Addr), place{}, error(nil)
-	switch {
-	case o.Sibling != nil:
-		at = o.Sibling.(*datagrams).s.at
-	case o.Dialled:
-		at, to = to, at
-	}
-	k.s, err = e.r.w.net.openPackets(k, at, to, !o.Dialled && o.Sibling == nil)
-	return k, err
-}
-
-// datagrams is an engine.PacketSocket of which a receive is always under way.
-type datagrams struct {
-	e     *completer
-	s     *packetSocket
-	in    []netpoll.Packet // received
-	err   error            // after them
-	given bool
-	room  func() // see engine.PacketOptions
-	full  bool
-	waker act.Waker
-}
-
-func (k *datagrams) String() string { return k.s.String() }
-func (k *datagrams) number() uint64 { return k.s.number() }
-func (k *datagrams) ready()         { k.e.later(k.completed) }
-
-// completed is called when a receive completes, or when there is room.
-func (k *datagrams) completed() {
-	if k.in == nil && k.err == nil {
-		if k.in, k.err = k.s.take(1 + k.e.r.w.dice[network].below(netpoll.PacketsAtOnce)); k.err == syscall.EAGAIN {
-			k.err = nil
-		}
-	}
-	if k.full && !k.s.full {
-		k.full = false
-		k.room()
-	}
-	k.waker.Wake()
-	k.e.r.wake()
-}
-
-func (k *datagrams) Receive() ([]netpoll.Packet, error) {
-	in, err := k.in, k.err
-	switch {
-	case k.s.closed || k.given:
-		return nil, net.ErrClosed
-	case in == nil && err == nil:
-		return nil, monitor.ErrWouldBlock
-	}
-	k.in, k.err = nil, nil
-	k.ready()
-	return k.e.r.lend(in), err
-}
-
-func (k *datagrams) Send(all []netpoll.Packet) (n int, err error) {
-	if k.s.closed {
-		return 0, net.ErrClosed
-	}
-	for n < len(all) && err == nil {
-		if err = k.s.put(all[n]); err == nil {
-			n++
-		}
-	}
-	if err == syscall.EAGAIN {
-		k.full, err = true, monitor.ErrWouldBlock
-	}
-	return n, err
-}
-
-func (k *datagrams) Await(w act.Waker) {
-	if k.waker = w; k.s.closed || k.given || k.in != nil || k.err != nil {
-		w.Wake()
-	}
-}
-
-func (k *datagrams) Member(netip.Addr, string, bool) error { return nil }
-func (k *datagrams) Dropped() uint64                       { return k.s.dropped }
-func (k *datagrams) Stop(given bool)                       { k.given = k.given || given; k.waker.Wake() }
-func (k *datagrams) Close()                                { k.s.close(); k.waker.Wake() }
-func (k *datagrams) Addr() net.Addr                        { return k.s.localAddr() }
-func (k *datagrams) Descriptor() (int, error)              { return -1, errors.ErrUnsupported }

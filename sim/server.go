@@ -59,7 +59,6 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 		v.observe(r)
 		budget.Of(s) // also without connections
 		engine.Below.Put(s, &view{kernel: v.kernel, r: r})
-		runners.Put(s, r)
 		monitor.SetResolver(s, &w.net)
 	}
 	for _, r := range v.runners {

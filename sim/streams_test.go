@@ -12,9 +12,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorldStreams plays the suite of Streams over both engines. Here a wake-up too many or too early is seen for certain.
+// TestWorldStreams plays the suite of Streams with single calls and in batches. A wake-up too many or too early is seen for certain.
 func TestWorldStreams(t *testing.T) {
-	for name, engine := range map[string]setUps{"readiness": nil, "completions": {sim.Completions}} {
+	for name, engine := range map[string]setUps{"single": nil, "batches": inBatches()} {
 		for _, local := range []bool{false, true} {
 			t.Run(name+", "+map[bool]string{false: "tcp", true: "unix"}[local], func(t *testing.T) {
 				t.Parallel()

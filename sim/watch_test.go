@@ -100,7 +100,7 @@ func (d *device) unwatch() {
 	d.watch = nil
 }
 
-// Each engine reports what is asked for of a device that is ready for everything.
+// What is asked for of a device is reported that is ready for everything.
 func TestWorldWatchOfOneSide(t *testing.T) {
 	for _, want := range []netpoll.Ready{netpoll.In | netpoll.Out, netpoll.In, netpoll.Out} {
 		sim.Test(t, func(w *sim.World) {

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/client"
+	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -76,11 +77,7 @@ func TestWorldHands(t *testing.T) {
 		require.NoError(t, err)
 		front := &httpd.Server{Handler: x.ask, Timeouts: httpd.Timeouts{Head: -1, Idle: -1}}
 		door := &service.Listener{Address: "10.0.0.1:80", Handler: front.Serve}
-		var setup []func(*act.Scheduler) error
-		if pick(0, 0, 0, 1) == 1 {
-			setup = append(setup, sim.Completions) // whose connections do not move
-		}
-		_, err = w.Server("front", act.Config{Schedulers: pick(2, 3), TurnsPerPass: pick(0, 1)}, append(setup, door.Setup)...)
+		_, err = w.Server("front", act.Config{Schedulers: pick(2, 3), TurnsPerPass: pick(0, 1)}, append(party.Engine(w), door.Setup)...)
 		require.NoError(t, err)
 		for i := range 8 {
 			w.Client(door.Address, func(c *sim.Client) error { return x.visit(c, i) })

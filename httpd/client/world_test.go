@@ -134,11 +134,7 @@ func (h *calling) open(t *testing.T) {
 	cfg := party.Config(w)
 	cfg.Schedulers = schedulers
 	var err error
-	engine := party.Engine(w)
-	if h.stray { // completions have nothing of what came before they were asked
-		engine = nil
-	}
-	h.program, err = w.Server("program", cfg, append(engine, func(s *act.Scheduler) error {
+	h.program, err = w.Server("program", cfg, append(party.Engine(w), func(s *act.Scheduler) error {
 		s.Spawn(coro.New(idles))
 		for range party.Pick(w, 1, 3, 8) {
 			var plan []*asking

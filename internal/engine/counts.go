@@ -1,6 +1,6 @@
 package engine
 
-// Counts are of what an engine has done, of readiness or of completions: plain numbers of its thread.
+// Counts are of what an engine has done: plain numbers of its thread.
 type Counts struct {
 	Receives, Received, Sends, Sent uint64 // operations that did something, and their bytes
 	Short, RoomWaits                uint64 // sends of less than all, and times that a task has begun to wait for room

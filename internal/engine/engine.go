@@ -1,5 +1,5 @@
-// Package engine is between the engines of package monitor and package sim and the packages that use them. Nothing of it
-// is for users.
+// Package engine is between the engine of package monitor, over the system or a simulated one, and the packages that use it.
+// Nothing of it is for users.
 package engine
 
 import (
@@ -8,17 +8,14 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Engine makes the connections of one scheduler: it listens and dials, and watches other descriptors. The default is
-// that of package monitor, over epoll and kqueue, which report readiness; an engine of completions, such as io_uring,
-// fits as well.
+// Engine makes the connections of one scheduler: it listens and dials, and watches other descriptors. Package monitor
+// has it.
 //
 // All methods of an Engine and of the values that it returns belong to the scheduler's thread, except where stated, and
-// none blocks. If an Engine has a method Close() error, the scheduler calls it when it is closed. If it has a method
-// Drop(), the scheduler calls it when a shutdown drops what is left: lingering streams have to be aborted then.
+// none blocks.
 type Engine interface {
 	// Listen begins to accept connections. The error need not name the address: the caller adds it.
 	Listen(o ListenOptions) (Acceptor, error)
@@ -53,7 +50,7 @@ type Stream interface {
 type Mover interface {
 	Stream
 	// Release takes the Stream from its scheduler, to which it is closed from then on: what waits is woken. It fails, and
-	// nothing has changed, with ErrInUse unless it is idle, or with errors.ErrUnsupported.
+	// nothing has changed, with ErrInUse unless it is idle, or with errors.ErrUnsupported if a Stream below it cannot.
 	Release() (Moved, error)
 }
 
@@ -87,10 +84,10 @@ type ListenOptions struct {
 	// the kernel chooses. No other program, not even another instance of this one, can listen at the same address; a
 	// Unix socket file at which nothing listens is replaced.
 	Addr net.Addr
-	// Sibling is an open Acceptor of the same kind of engine on another scheduler, whose address this one joins; only
-	// the type of Addr then counts. For TCP each scheduler has a socket, over which the kernel spreads the connections;
-	// on macOS, NetBSD and OpenBSD, which do not spread them, one socket is for all. For Unix one socket is for all,
-	// and is unlinked when the last Acceptor is closed.
+	// Sibling is an open Acceptor on another scheduler, whose address this one joins; only the type of Addr then counts.
+	// For TCP each scheduler has a socket, over which the kernel spreads the connections; on macOS, NetBSD and OpenBSD,
+	// which do not spread them, one socket is for all. For Unix one socket is for all, and is unlinked when the last
+	// Acceptor is closed.
 	Sibling Acceptor
 	// Inherited is the descriptor of a socket that another OS process has made, and that netpoll.System.Adopt has
 	// prepared; 0 means none. The Engine closes it, even after an error. Addr and Sibling are then ignored. With Shared
@@ -120,21 +117,19 @@ type Acceptor interface {
 	// when this scheduler has freed a descriptor; descriptors that others free are not noticed.
 	Await(w act.Waker)
 	// Stop stops accepting. Accept still returns the connections that have arrived by now, as far as there are places
-	// and resources for them, and then net.ErrClosed, even if clients go on connecting. A completion engine waits for
-	// accepts that are under way (monitor.ErrWouldBlock). given says that the socket is given away and another OS process
-	// listens on it: waiting connections are left to that process, except ones whose arrival only this process was told
-	// of, and Close does not remove a Unix socket file.
+	// and resources for them, and then net.ErrClosed, even if clients go on connecting. given says that the socket is given
+	// away and another OS process listens on it: waiting connections are left to that process, except ones whose arrival
+	// only this process was told of, and Close does not remove a Unix socket file.
 	Stop(given bool)
 	// Close stops listening. Connections that were not accepted are reset. A second Close does nothing.
 	Close() error
 	// Addr returns the address, even after Close; never nil. Any goroutine.
 	Addr() net.Addr
 	// Descriptor returns the descriptor of the listening socket, which it may share with siblings. After Close the
-	// error is net.ErrClosed; errors.ErrUnsupported means that the socket cannot be given away. Any goroutine, but not
-	// at the same time as Close.
+	// error is net.ErrClosed. Any goroutine, but not at the same time as Close.
 	Descriptor() (int, error)
 	// Crowded reports whether the latest Accept returned no connection for lack of a place or a descriptor, and a
-	// connection waits. A service then evicts an idle connection. An engine that does not know returns false.
+	// connection waits. A service then evicts an idle connection.
 	Crowded() bool
 	// Refusals returns how often Accept returned no connection for lack of a place (full), and for lack of descriptors,
 	// memory or permission (short).
@@ -157,18 +152,3 @@ var (
 	ErrConnAborted = errors.New("monitor: a connection was lost before it was accepted")
 	ErrShortage    = errors.New("monitor: out of resources")
 )
-
-var others = act.NewLocal(func(*act.Scheduler) Engine { return nil })
-
-// Other returns the engine that Set has given to s, or nil.
-func Other(s *act.Scheduler) Engine { return others.Get(s) }
-
-// Set gives s another engine than the default, which becomes its Idler. Call it on the thread of s, before anything
-// listens, dials or watches there: it panics after the first call of [Other].
-func Set(s *act.Scheduler, e interface {
-	Engine
-	facts.Idler
-}) {
-	others.Put(s, e)
-	s.Internals().SetIdler(e)
-}

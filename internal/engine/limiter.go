@@ -9,10 +9,8 @@ import (
 )
 
 // Limiter bounds the connections of a service over all schedulers. An [Engine] acquires a place before it accepts a
-// connection, and the connection releases it when its descriptor is closed, after lingering. A completion engine
-// acquires a place only for an accept that has a connection waiting for it, so that a scheduler without clients takes
-// no place from the others. Services make one of their MaxConns. All methods are for any goroutine. The nil Limiter
-// counts nothing and has no limit.
+// connection, and the connection releases it when its descriptor is closed, after lingering. Services make one of their
+// MaxConns. All methods are for any goroutine. The nil Limiter counts nothing and has no limit.
 type Limiter struct {
 	max     int64
 	open    atomic.Int64

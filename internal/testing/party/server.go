@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
@@ -50,8 +51,8 @@ func Limits(w *sim.World) listener.Limits {
 // setUps are set-up functions of a server.
 type setUps = []func(*act.Scheduler) error
 
-// Engine draws the set-up functions that come first: readiness, or completions.
-func Engine(w *sim.World) setUps { return Pick(w, nil, nil, setUps{sim.Completions}) }
+// Engine draws the set-up functions that come first. They choose how system calls are made.
+func Engine(w *sim.World) setUps { return Pick(w, nil, setUps{monitor.Use(monitor.Uring)}) }
 
 // ErrOnPurpose is the value with which handlers panic that are meant to.
 var ErrOnPurpose = errors.New("on purpose")
