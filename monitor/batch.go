@@ -44,14 +44,16 @@ const (
 	// leastReceives is from how many on a batch is not slower than single calls, as measured.
 	leastReceives = 8
 	// mostCalls bounds a batch. It also bounds how many turns a byte waits for that was written in one of them.
-	mostCalls = 32
+	mostCalls = 64
 	// mostAhead bounds the sockets for which bytes were received ahead, and which their tasks have not taken yet.
 	mostAhead = 128
 	// aheadSize is the memory for each. It is not a power of two: parts of memory that lie 4096 bytes apart would compete
 	// for one place in the processor's caches.
-	aheadSize = 4<<10 + 64
-	// mostGathered bounds the bytes of one send: more are not worth a copy.
-	mostGathered = 2 << 10
+	aheadSize = few + 64
+	// mostGathered bounds the bytes of all gathered sends together.
+	mostGathered = 16 << 10
+	// few bytes are received and sent in batches, as measured: at 2 KiB a batch is slower.
+	few = 1 << 10
 )
 
 // refusal is logged once: all schedulers get the same one.
@@ -75,12 +77,11 @@ func (b *batch) open() (err error) {
 		b.calls, b.least = nil, 0
 		return err
 	}
-	memory := make([]byte, mostAhead*aheadSize)
 	for i := range uint8(mostAhead) {
-		b.ahead[i+1].memory, memory = memory[:aheadSize:aheadSize], memory[aheadSize:]
+		b.ahead[i+1].memory = make([]byte, aheadSize)
 		b.spare = append(b.spare, mostAhead-i)
 	}
-	b.bytes = make([]byte, 0, mostCalls*mostGathered)
+	b.bytes = make([]byte, 0, mostGathered)
 	return nil
 }
 
@@ -104,7 +105,7 @@ func (b *batch) close() {
 // note notes that the poll has reported k, before a task is woken.
 func (b *batch) note(k *socket, r netpoll.Ready) {
 	if b.least > 0 && r|netpoll.Out == netpoll.In|netpoll.Out && k.ahead == 0 &&
-		k.state&(dialing|lingering|forEnd|bulk) == 0 && k.reader.Armed() {
+		k.state&(dialing|lingering|forEnd|bulky) == 0 && k.reader.Armed() {
 		b.readable = append(b.readable, k)
 	}
 }
@@ -132,9 +133,7 @@ func (b *batch) receiveAhead(all []*socket) {
 		switch c := &b.receives[i]; {
 		case c.N > 0:
 			b.ahead[k.ahead].unread = c.P[:c.N]
-			if k.received(c.N, aheadSize); c.N == aheadSize {
-				k.state |= bulk
-			}
+			k.received(c.N, aheadSize)
 			continue
 		case c.Err == syscall.EAGAIN:
 			k.ready &^= netpoll.In
@@ -168,10 +167,10 @@ func (b *batch) drop(k *socket) {
 // gather takes head and p to be sent with the next flush, and reports whether it has. At most high bytes may be queued after it.
 func (b *batch) gather(k *socket, head, p []byte, high int) bool {
 	n := len(head) + len(p)
-	if !b.gathers || n > min(mostGathered, high) {
+	if !b.gathers || n > min(few, high) {
 		return false
 	}
-	if len(b.sends) == mostCalls {
+	if len(b.sends) == mostCalls || len(b.bytes)+n > mostGathered {
 		b.flush()
 	}
 	from := len(b.bytes)

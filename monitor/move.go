@@ -22,7 +22,7 @@ type moved struct {
 func (k *socket) Release() (engine.Moved, error) {
 	k.settle()
 	_, idle := k.IdleSince()
-	if !idle || k.out != nil || k.state&^(forEnd|taken|bulk) != 0 {
+	if !idle || k.out != nil || k.state&^(forEnd|taken|bulky) != 0 {
 		return nil, engine.ErrInUse
 	}
 	e := k.source.e

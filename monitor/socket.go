@@ -77,8 +77,10 @@ const (
 	forEnd                             // reader waits for the end, and not for input; see AwaitEnd
 	taken                              // the kernel has taken everything, at least once
 	gathered                           // the batch has bytes to send
-	bulk                               // received more at once than a batch is good for
+	bulk                               // counts in the highest bits: so many receives of few bytes until it receives ahead again
 )
+
+const bulky = 7 * bulk
 
 // outbound is the part of a socket that is needed only while something is queued, or it is closed.
 //
@@ -158,9 +160,7 @@ func (k *socket) receive(p []byte) (int, error) {
 	if err != nil {
 		return k.refused(p, err)
 	}
-	if k.received(n, len(p)); n < aheadSize {
-		k.state &^= bulk
-	}
+	k.received(n, len(p))
 	return n, nil
 }
 
@@ -170,6 +170,12 @@ func (k *socket) received(n, room int) {
 	k.since = e.tick()
 	e.counts.Receives++
 	e.counts.Received += uint64(n)
+	switch {
+	case n > few:
+		k.state |= bulky
+	case k.state&bulky != 0:
+		k.state -= bulk
+	}
 	if n < room {
 		k.shortRead()
 	}
