@@ -156,7 +156,7 @@ const floors = `
 	# messages of clients, for worlds
 	sim/framing       bufio encoding/binary
 	# a client with its manners, for worlds
-	internal/testing/party    act listener shutdown sim math/rand/v2 time os testing
+	internal/testing/party    act listener monitor shutdown sim math/rand/v2 time os testing
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime for stacks, os for files of /proc, and x/sys/unix for the

@@ -20,7 +20,9 @@ func (w *World) audit() {
 			r.s.Internals().EachLocal(func(v any) {
 				if e, ok := v.(engine.Audited); ok {
 					e.EachState(func(s engine.State) {
-						r.checkWaiters(s)
+						if r.checkWaiters(s); s.Gathered {
+							r.w.Errorf("%v rests, and bytes that it has gathered for descriptor %d were not sent", r, s.FD)
+						}
 						held += s.Held
 					})
 				}

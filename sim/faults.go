@@ -19,6 +19,7 @@ import (
 //	false full            a send returns EAGAIN although there is room; another event follows
 //	reset                 in place of a segment, or a part of it, comes ECONNRESET, ETIMEDOUT or EHOSTUNREACH
 //	close error           a close returns EIO; the descriptor is closed all the same
+//	refused batch         io_uring is refused, as by a filter of system calls: calls are made one by one
 //
 // Of readiness:
 //
@@ -58,6 +59,7 @@ const (
 	falseFull
 	resetLink
 	closeError
+	refusedBatch
 	spurious
 	delayed
 	duplicate
@@ -81,7 +83,7 @@ const (
 )
 
 var faultNames = [kinds]string{"short read", "short write", "false empty", "false full", "reset", "close error",
-	"spurious event", "delayed event", "duplicate event", "stale event", "aborted connection", "no descriptors", "no memory",
+	"refused batch", "spurious event", "delayed event", "duplicate event", "stale event", "aborted connection", "no descriptors", "no memory",
 	"refused connect", "connect timed out", "lost datagram", "duplicate datagram", "reordered datagram", "refused datagram",
 	"slow segment", "clogged link", "wall clock jump", "late offload", "full inbox",
 	"the scenario's own"}
@@ -94,7 +96,8 @@ func Anything() Faults {
 	const once, seldom, rare = often / 50, often / 200, often / 5000
 	return Faults{[...]int{
 		shortRead: often / 20, shortWrite: often / 20, falseEmpty: often / 50, falseFull: often / 50, resetLink: rare, closeError: seldom,
-		spurious: often / 50, delayed: often / 50, duplicate: often / 50, stale: often / 20,
+		refusedBatch: often / 2,
+		spurious:     often / 50, delayed: often / 50, duplicate: often / 50, stale: often / 20,
 		abortedConn: once, noDescriptors: once, noMemory: once, refusedConnect: once, timedOut: seldom,
 		lostPacket: often / 20, duplicatePacket: often / 20, reorderedPacket: often / 20, refusedPacket: often / 20,
 		slowSegment: seldom, cloggedLink: rare, wallJump: rare, lateOffload: seldom, fullInbox: seldom,

@@ -53,6 +53,7 @@ func TestEachFault(t *testing.T) {
 		w := sim.New(sim.Options{Seed: seed, Faults: frequent()})
 		k := newClerk(t, w)
 		newPackets(t, w, "udp:10.0.0.1:53", 10)
+		newCrowd(t, w, 40)
 		require.NoError(t, w.Run(), "seed %d", seed)
 		for i, n := range w.Counts().Bites {
 			bites.Bites[i] += n

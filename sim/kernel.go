@@ -128,8 +128,12 @@ func (v *view) OpenPoller() (engine.Poller, error) {
 	return p, k.w.result(k, "open a poller", p.files[0], nil)
 }
 
-// OpenBatch opens a batch, which takes a descriptor.
+// OpenBatch opens a batch, which takes a descriptor. The fault is only for batches that are opened in use, since a scheduler that
+// wants no single calls opens one with its poller.
 func (v *view) OpenBatch(int) (engine.Batch, error) {
+	if v.p.waits > 0 && v.w.fault(refusedBatch, v.kernel) {
+		return nil, v.w.result(v.kernel, "open a batch", 0, syscall.EPERM)
+	}
 	f := &file{p: v.p}
 	fd := v.kernel.install(f)
 	return &calls{v, fd}, v.w.result(v.kernel, "open a batch", fd, nil)

@@ -6,6 +6,7 @@ type State struct {
 	In             bool // there may be something to receive
 	Reader, Writer bool // a task waits for input, for room
 	Queued         int  // bytes that the kernel has not taken yet
+	Gathered       bool // others are sent at the end of the pass
 	Held           int  // the memory that they take, at least; of a message to several peers, its part of that
 	Dialing        bool // the reader waits for the connection
 	ForEnd         bool // the reader waits for the end, and not for input
