@@ -279,3 +279,21 @@ func TestInvalidLimits(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 }
+
+func TestGatheredBytesAreLentOnlyWhileAWriteWouldBeAppended(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	l.Turn(func(*act.Task) {
+		require.Nil(t, c.Internals().Gathered(1), "nothing is gathered")
+		_, err := c.WriteString("a")
+		require.NoError(t, err)
+		require.Nil(t, c.Internals().Gathered(listener.Gathered), "a byte too many")
+		to := c.Internals().Gathered(listener.Gathered - 1)
+		*to = append(*to, 'b')
+		require.NoError(t, c.SetWriteDeadline(c.Scheduler().Clock().Wall().Add(time.Hour)))
+		require.Nil(t, c.Internals().Gathered(1), "a Write asks for the time")
+	})
+	servertest.Expect(t, peer, "ab")
+	l.Turn(func(*act.Task) { c.Abort() })
+	require.Nil(t, c.Internals().Gathered(1))
+}
