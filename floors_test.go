@@ -48,7 +48,7 @@ const floors = `
 	                  os/exec path/filepath regexp runtime syscall testing time unsafe
 	internal/testing/traffic   bufio crypto/tls math/rand/v2 net net/http os time
 	internal/testing/price   internal/testing/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time unsafe
-	internal/testing/tier/run   internal/testing/pgserver internal/testing/tier bufio encoding/json os os/exec path/filepath regexp runtime time
+	internal/testing/tier/run   internal/testing/pgserver internal/testing/tier netpoll bufio encoding/json os os/exec path/filepath regexp runtime time
 	internal/testing/smuggling
 	e2e
 	e2e/gateway
@@ -72,7 +72,7 @@ const floors = `
 	demon             act shutdown internal/facts time
 	future            act internal/chain internal/panics context go.uber.org/zap os runtime time
 	internal/engine   act netpoll net net/netip os time
-	monitor           act shutdown netpoll internal/budget internal/engine internal/facts
+	monitor           act shutdown netpoll internal/budget internal/engine internal/facts internal/race
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files

@@ -542,14 +542,8 @@ func (b *buffers) recycle() {
 func (b *buffers) poison() {
 	if race.Enabled {
 		for _, loan := range b.loans {
-			spoil(loan)
+			race.Spoil(loan)
 		}
 		b.loans = b.loans[:0]
-	}
-}
-
-func spoil(p []byte) {
-	for i := range p {
-		p[i] = 0xDB
 	}
 }

@@ -145,9 +145,7 @@ func (h *cache) takeBuffer() []byte {
 }
 
 func (h *cache) giveBuffer(b []byte) {
-	if race.Enabled {
-		spoil(b[:cap(b)]) // see poison
-	}
+	race.Spoil(b[:cap(b)]) // see poison
 	if cap(b) == gathered && len(h.small) < kept {
 		h.small = append(h.small, b[:0])
 	}

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -27,6 +28,7 @@ type batch struct {
 	receives []netpoll.Call
 	ahead    [mostAhead + 1]ahead // by socket.ahead; the first one is not used
 	spare    []uint8              // numbers of the ones that are free
+	polled   int                  // of spare: as many were free in the latest poll
 
 	gathers bool // sends are put together
 	sends   []netpoll.Call
@@ -112,6 +114,7 @@ func (b *batch) note(k *socket, r netpoll.Ready) {
 
 // receive receives for the noted sockets, if they are enough.
 func (b *batch) receive() {
+	b.spoil()
 	if n := len(b.readable); n > 0 && n >= b.least && !b.e.budget.Paused() && b.opened() {
 		b.gathers = true
 		b.e.s.Internals().AtPassEnd(b.end)
@@ -119,6 +122,16 @@ func (b *batch) receive() {
 	}
 	clear(b.readable)
 	b.readable = b.readable[:0]
+	b.polled = len(b.spare)
+}
+
+// spoil overwrites what the turns since the latest poll have taken, with the race detector.
+func (b *batch) spoil() {
+	if race.Enabled {
+		for _, i := range b.spare[b.polled:] {
+			race.Spoil(b.ahead[i].memory)
+		}
+	}
 }
 
 func (b *batch) receiveAhead(all []*socket) {
@@ -211,5 +224,6 @@ func (b *batch) flush() {
 		}
 	}
 	clear(b.senders)
+	race.Spoil(b.bytes)
 	b.sends, b.senders, b.bytes = b.sends[:0], b.senders[:0], b.bytes[:0]
 }
