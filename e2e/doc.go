@@ -6,6 +6,9 @@
 // Without DAIMON_TESTS=full all of it is left out. -count=1, since go test does not know that the programs, which
 // another go command builds, belong to the tests: it would take a result from its cache although a program has changed.
 //
+// With DAIMON_ENGINE=uring (or epoll) the programs of folder examples have that flag -engine: make test runs these tests once more
+// with it.
+//
 // One promise is shown once, at the lowest level that can show it: these tests are for what needs a process, such as
 // its signals, its descriptors and its end, and for other programs that talk to ours. The echo server shows what every
 // server has from the packages below. The others show that their programs do what they are for.

@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/internal/testing/exectest"
 )
 
-// Where the kernel refuses io_uring, as in most containers, -engine uring says why, and auto serves without it. What was broken: it
-// did not say so when the kernel knows no such call.
+// Where the kernel refuses io_uring, as in most containers, -engine uring says why, and auto serves without it. What was
+// broken: auto logged nothing when the kernel knows no such call.
 func TestWithoutIoUring(t *testing.T) {
 	outside(t)
 	for errno, says := range map[syscall.Errno]string{

@@ -20,7 +20,8 @@ func openBatch(t testing.TB, n int) *Batch {
 	return b
 }
 
-// Each call does what Receive and Send do, also when the kernel has no memory for calls of io_uring: then they are made one by one.
+// Each call does what Receive and Send do, also when the kernel has no memory for calls of io_uring: then they are made one by
+// one.
 func TestTheCallsOfABatch(t *testing.T) {
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // more than the system takes of what nobody reads
 	reset := func(peer, fd int) {
@@ -112,8 +113,9 @@ func TestTheCallsOfABatch(t *testing.T) {
 func TestTheReasonForNoBatchIsOneSentence(t *testing.T) {
 	openBatch(t, 4)
 	for errno, says := range map[syscall.Errno]string{
-		unix.ENOSYS: "older than 5.1,", unix.EPERM: "kernel.io_uring_disabled", unix.EINVAL: "older than 5.18", unix.ENOMEM: "ulimit -l",
-		unix.ENFILE: "too few descriptors", unix.EMFILE: "too few descriptors", unix.EACCES: "the kernel refuses it",
+		unix.ENOSYS: "older than 5.1,", unix.EPERM: "kernel.io_uring_disabled", unix.EINVAL: "older than 5.18",
+		unix.ENOMEM: "ulimit -l", unix.ENFILE: "too few descriptors", unix.EMFILE: "too few descriptors",
+		unix.EACCES: "the kernel refuses it",
 	} {
 		t.Run(says, func(t *testing.T) {
 			balanced(t)

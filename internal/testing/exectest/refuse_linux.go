@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse has the kernel refuse a system call with an error, by a filter as containers have (seccomp(2)). It holds for the calling
-// goroutine and for the programs that it starts. The goroutine, which is that of t, keeps its thread, and the thread ends with it.
+// Refuse has the kernel refuse a system call with an error, by a filter as containers have: see seccomp(2). It holds for the
+// calling goroutine, which is that of t, and for the programs that it starts. The goroutine keeps its thread from then on, and
+// the thread ends with it.
 func Refuse(t testing.TB, call uint32, errno syscall.Errno) {
 	t.Helper()
 	runtime.LockOSThread()

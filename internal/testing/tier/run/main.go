@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 func main() {
@@ -83,6 +85,28 @@ func full(r *report) {
 		r.test("-count=1 -vet=off "+lanes+" -run=^("+strings.Join(names, "|")+")$", disturbed...)
 	}
 	r.test("-count=1 -vet=off "+lanes, plain...)
+	batches(r)
+}
+
+// batches runs tests of programs once more, with sockets that make all calls in batches, if this kernel can. Left out are tests
+// that choose how calls are made, and ones that look at other things.
+func batches(r *report) {
+	const why = "sockets that make their calls in batches"
+	programs := []string{module + "/e2e", module + "/examples/chat", module + "/examples/nethttp"}
+	b, err := netpoll.System{}.OpenBatch(1)
+	if err != nil {
+		fmt.Printf("\nno tests of %s: %v\n", why, err)
+		for _, p := range programs {
+			r.leave(why+": "+err.Error(), p)
+		}
+		return
+	}
+	b.Close()
+	os.Setenv("DAIMON_ENGINE", "uring")
+	defer os.Unsetenv("DAIMON_ENGINE")
+	fmt.Println("\n$ DAIMON_ENGINE=uring")
+	const others = "TestStorm|TestWithoutIoUring|TestEveryExampleServerIsInspected|TestMeasure.*"
+	r.test("-count=1 -vet=off -race "+lanes+" -skip=^("+others+")$", programs...)
 }
 
 // alone are the packages in which no two goroutines share memory: pure functions and simulated worlds.
