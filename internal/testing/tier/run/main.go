@@ -97,7 +97,7 @@ func batches(r *report) {
 	if err != nil {
 		fmt.Printf("\nno tests of %s: %v\n", why, err)
 		for _, p := range programs {
-			r.leave(why+": "+err.Error(), p)
+			r.leave(why+": "+err.Error(), strings.TrimPrefix(p, module+"/")+" all")
 		}
 		return
 	}
