@@ -24,6 +24,7 @@ import (
 // is compared. The server has the race detector, with which bytes are overwritten when they are given back.
 func TestStorm(t *testing.T) {
 	outside(t)
+	t.Parallel()
 	for _, name := range []string{"echo", "httpd"} {
 		t.Run(name, func(t *testing.T) {
 			build := exectest.Build{Dir: "../examples/" + name, Race: true}
