@@ -34,6 +34,7 @@ type Options struct {
 	Plain                 bool    // with package net
 	Loops                 bool    // with gnet, nbio, netpoll and fib
 	Fib                   bool    // false: without fib all the same
+	Single                bool    // the server with -engine epoll, and itself once more as the control
 	Inspect               bool    // the server with -inspect, and itself once more as the control
 	Bound                 bool    // the server with -cpus auto, and itself once more as the control
 	Rate                  int     // messages a second; 0: as many as the clients get answers
@@ -55,6 +56,7 @@ func main() {
 	flag.BoolVar(&o.Plain, "plain", false, "measure a goroutine-per-connection server too")
 	flag.BoolVar(&o.Loops, "loops", false, "measure other event loops for Go too: gnet, nbio, netpoll and fib")
 	flag.BoolVar(&o.Fib, "fib", true, "with -loops: measure fib, too; the go command downloads Go 1.27.3 for it")
+	flag.BoolVar(&o.Single, "single", false, "measure the server with -engine epoll too, against itself without")
 	flag.BoolVar(&o.Inspect, "inspect", false, "measure the server with -inspect too, against itself without")
 	flag.BoolVar(&o.Bound, "bound", false, "measure the server with -cpus auto too, against itself without; the system places them and the load")
 	flag.IntVar(&o.Rate, "rate", 0, "send so many messages a second, and measure latencies too; with garbage (0: as many as are answered)")
@@ -125,6 +127,8 @@ func (o Options) columns(b build.Builder) (servers []*server.Process, ratios []p
 		divide(again, again+1, 0)
 	}
 	switch {
+	case o.Single:
+		twin("single", "-engine", "epoll")
 	case o.Inspect:
 		twin("inspect", "-inspect", "127.0.0.1:0", "-inspect-token", "bench")
 	case o.Bound:

@@ -17,14 +17,14 @@ import (
 const all = "daimon,fasthttp,control,net/http,nginx,fasthttp+,net/http+"
 
 // named are measured only when they are named: for the cost of an access log, and for a fixed rate.
-const named = "daimon-control,daimon-log,garbage,epoll,epoll-control"
+const named = "daimon-control,daimon-log,daimon-single,garbage,epoll,epoll-control"
 
 // ratio is a ratio of the table, if both its servers are in it.
 type ratio struct{ of, to string }
 
 var ratios = []ratio{
 	{"daimon", "fasthttp"}, {"control", "fasthttp"}, {"daimon", "net/http"}, {"daimon", "nginx"},
-	{"daimon-control", "daimon"}, {"daimon-log", "daimon"}, {"daimon", "epoll"}, {"garbage", "epoll"}, {"epoll-control", "epoll"},
+	{"daimon-control", "daimon"}, {"daimon-log", "daimon"}, {"daimon-single", "daimon"}, {"daimon", "epoll"}, {"garbage", "epoll"}, {"epoll-control", "epoll"},
 }
 
 // limit is for a ratio, with so many requests at a time.
@@ -63,12 +63,15 @@ func (o Options) columns(out io.Writer, b build.Builder) (servers []*server.Proc
 
 func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	switch s.Name {
-	case "daimon", "daimon-control", "daimon-log":
+	case "daimon", "daimon-control", "daimon-log", "daimon-single":
 		if s.Program = o.Server; o.Server == "" {
 			s.Program, err = b.Daimon("examples/httpd")
 		}
-		if s.Name == "daimon-log" {
+		switch s.Name {
+		case "daimon-log":
 			s.Flags = []string{"-access-log", filepath.Join(b.To, "access.log")}
+		case "daimon-single":
+			s.Flags = []string{"-engine", "epoll"}
 		}
 	case "garbage":
 		s.Flags = []string{"-http"}
