@@ -19,18 +19,7 @@ import (
 // patience is what a client or a test waits for before it calls the program stuck.
 const patience = exectest.Patience
 
-func TestMain(m *testing.M) {
-	if program := programs[os.Getenv(isProgram)]; program != nil { // a test has started it
-		program()
-		return
-	}
-	exectest.Main(m)
-}
-
-// programs are what the tests themselves are, by the value of an environment variable.
-var programs = map[string]func(){}
-
-const isProgram = "E2E_PROGRAM"
+func TestMain(m *testing.M) { exectest.Main(m) }
 
 // outside begins a test.
 func outside(t *testing.T) {

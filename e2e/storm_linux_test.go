@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,16 +61,18 @@ func TestStorm(t *testing.T) {
 // crowd is a process with clients. It writes a byte for each that has left, and ends with the first mistake that one has seen.
 type crowd struct{ *exectest.Program }
 
-func init() { programs["crowd"] = runCrowd }
+// crowdOf is an environment variable: the dialect of a crowd, a space, and the address of the server.
+const crowdOf = "E2E_CROWD"
 
-const ( // in the environment of a crowd
-	crowdAt      = "E2E_CROWD_AT" // the address of the server
-	crowdDialect = "E2E_CROWD_DIALECT"
-)
+func init() {
+	if name, at, found := strings.Cut(os.Getenv(crowdOf), " "); found {
+		runCrowd(dialects[name], at)
+	}
+}
 
-func arrive(t *testing.T, s *server, dialect string) *crowd {
+func arrive(t *testing.T, s *server, name string) *crowd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), isProgram+"=crowd", crowdAt+"="+s.address, crowdDialect+"="+dialect)
+	cmd.Env = append(os.Environ(), crowdOf+"="+name+" "+s.address)
 	return &crowd{exectest.Start(t, cmd)}
 }
 
@@ -81,12 +84,12 @@ func (c *crowd) more(t *testing.T) {
 }
 
 // runCrowd is the program of a crowd.
-func runCrowd() {
-	s, failed := &server{network: "tcp", address: os.Getenv(crowdAt)}, make(chan error)
+func runCrowd(d dialect, at string) {
+	s, failed := &server{network: "tcp", address: at}, make(chan error)
 	for range 20 {
 		go func() {
 			for {
-				if err := visit(s, dialects[os.Getenv(crowdDialect)]); err != nil {
+				if err := visit(s, d); err != nil {
 					failed <- err
 				}
 				fmt.Print(".")
@@ -149,11 +152,11 @@ func visit(s *server, d dialect) error {
 		_, err = c.Write(d.say(content(0, 1<<10))[:rand.IntN(1<<10)])
 		reset(c)
 	case how == 2:
-		var more []byte
-		if err = c.CloseWrite(); err == nil {
-			if more, err = io.ReadAll(in); len(more) > 0 {
-				err = errGarbled
-			}
+		_ = c.CloseWrite()
+		if _, err = in.ReadByte(); err == nil {
+			err = errGarbled
+		} else if err == io.EOF {
+			err = nil
 		}
 	}
 	if time.Since(begun) > 5*time.Second && !errors.Is(err, errGarbled) {
