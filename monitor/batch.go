@@ -106,8 +106,8 @@ func (b *batch) close() {
 
 // note notes that the poll has reported k, before a task is woken.
 func (b *batch) note(k *socket, r netpoll.Ready) {
-	if b.least > 0 && r|netpoll.Out == netpoll.In|netpoll.Out && k.ahead == 0 &&
-		k.state&(dialing|lingering|forEnd|bulky) == 0 && k.reader.Armed() {
+	if b.least > 0 && r|netpoll.Out == netpoll.In|netpoll.Out && k.state&(dialing|lingering|forEnd|bulky) == 0 &&
+		k.reader.Armed() { // so nothing is there: see AwaitInput
 		b.readable = append(b.readable, k)
 	}
 }

@@ -23,6 +23,20 @@ func (e *readiness) EachState(visit func(engine.State)) {
 	}
 }
 
+// Strays implements engine.Audited.
+func (e *readiness) Strays() int {
+	if e.batch.calls == nil {
+		return 0
+	}
+	n := mostAhead - len(e.batch.spare)
+	for k := range e.slots.sockets(0, e.slots.len()) {
+		if k.ahead != 0 {
+			n--
+		}
+	}
+	return n
+}
+
 // Counts implements facts.Counter.
 func (e *readiness) Counts(add func(name string, n uint64)) { e.counts.Counts(add) }
 

@@ -325,7 +325,6 @@ func (k *socket) AwaitInput(w act.Waker) {
 }
 
 func (k *socket) AwaitOutput(w act.Waker, low int) {
-	k.settle()
 	if k.queued() <= low && k.state&full == 0 {
 		w.Wake()
 		return

@@ -25,6 +25,9 @@ func (w *World) audit() {
 						}
 						held += s.Held
 					})
+					if n := e.Strays(); n != 0 {
+						r.w.Errorf("%v has lost the memory of %d receives ahead", r, n)
+					}
 				}
 			})
 			if n := budget.Of(r.s).Total(); n < held {

@@ -55,7 +55,7 @@ func TestWorldEvict(t *testing.T) {
 		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: web.Serve, MaxConns: most}
 		unix := &service.Listener{Address: "unix:/run/web", Handler: web.Serve, MaxConns: most}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3, 3, 3), TurnsPerPass: pick(w, 0, 3)}
-		_, err := w.Server("web", cfg, tcp.Setup, unix.Setup)
+		_, err := w.Server("web", cfg, append(anyEngine(w), tcp.Setup, unix.Setup)...)
 		require.NoError(t, err)
 		h.left = most + 1 + w.Rand().IntN(8)
 		for i := range h.left {

@@ -38,7 +38,7 @@ func sessions(t *testing.T) func(w *sim.World) {
 			EvictAfter: -1} // otherwise it would look for a place again and again, though nothing has woken it
 		unix := &service.Listener{Address: "unix:/run/talk", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
 		cfg.Trace = spawning(w)
-		v, err := w.Server("talk", cfg, tcp.Setup, unix.Setup, h.spawnTasks)
+		v, err := w.Server("talk", cfg, append(anyEngine(w), tcp.Setup, unix.Setup, h.spawnTasks)...)
 		require.NoError(t, err)
 		addresses := pick(w, []string{"10.0.0.1:7007"}, []string{"unix:/run/talk"}, []string{"10.0.0.1:7007", "unix:/run/talk"})
 		spread := pick(w, 1, 5*time.Second)

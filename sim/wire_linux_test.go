@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,8 @@ type recorder struct {
 	dir         string
 	log         []string
 	poller      engine.Poller
-	fds         []int // by name; -1: not open
+	batch       engine.Batch // nil if this machine refuses it
+	fds         []int        // by name; -1: not open
 }
 
 func (h *recorder) logf(format string, args ...any) {
@@ -81,6 +83,9 @@ func (h *recorder) events() {
 // connect makes a connection with the ends 0, which dials, and 1.
 func (h *recorder) connect(local bool) {
 	h.poller, _ = h.os.OpenPoller()
+	if batches() {
+		h.batch, _ = h.os.OpenBatch(2)
+	}
 	var l, a int
 	if local {
 		l = h.listenUnix("s", 0)
@@ -103,6 +108,27 @@ func (h *recorder) connect(local bool) {
 	}
 	h.settle()
 	h.events()
+}
+
+// batches reports whether this machine makes batches.
+var batches = sync.OnceValue(func() bool {
+	b, err := machine{}.OpenBatch(2)
+	return err == nil && b.Close() == nil
+})
+
+// both makes the same call on both ends, in a batch. Their order makes no difference.
+func (h *recorder) both(send bool, size int) {
+	var calls []netpoll.Call
+	for _, fd := range h.fds {
+		if fd >= 0 {
+			h.expectInput(fd)
+			calls = append(calls, netpoll.Call{FD: fd, Send: send, P: make([]byte, size)})
+		}
+	}
+	h.batch.Do(calls)
+	for _, c := range calls {
+		h.logf("in a batch with %d bytes, send %v: %d, %v", size, send, c.N, c.Err)
+	}
 }
 
 // step makes a random call on one of the ends.
@@ -129,7 +155,9 @@ func (h *recorder) step(r *rand.Rand) {
 	case what < 18:
 		h.logf("%d closes: %v", who, h.os.Close(fd))
 		h.fds[who] = -1
-	case what < 19 && r.IntN(2) == 0:
+	case what == 19 && h.batch != nil:
+		h.both(r.IntN(2) == 0, size)
+	case what == 18 && r.IntN(2) == 0:
 		h.logf("%d resets: %v", who, h.os.Reset(fd))
 		h.fds[who] = -1
 	}
@@ -160,6 +188,9 @@ func (h *recorder) end() {
 		h.settle()
 	}
 	_ = h.poller.Close()
+	if h.batch != nil {
+		_ = h.batch.Close()
+	}
 }
 
 func (h *recorder) run(seed uint64) string {

@@ -17,4 +17,6 @@ type State struct {
 type Audited interface {
 	// EachState calls visit for each open connection.
 	EachState(visit func(State))
+	// Strays returns how much of the memory for receives ahead belongs to no connection and is not free: 0.
+	Strays() int
 }
