@@ -311,6 +311,10 @@ func (c *Conn) Sent() error {
 		return err
 	}
 	queued, err := c.stream.Queued()
+	if queued == 0 && err == nil {
+		_, _ = c.stream.Send(nil, nil, 0) // what waits for a batch of sends
+		queued, err = c.stream.Queued()
+	}
 	switch {
 	case queued == 0 && err == nil:
 		return nil
@@ -332,11 +336,14 @@ func (c *Conn) Flush() error {
 	if c.stream == nil {
 		return net.ErrClosed
 	}
-	queued, _ := c.stream.Queued() // an error is the next call's
-	if err := c.send(); err != nil || queued == 0 {
-		return err // with nothing queued before, it was tried just now
+	before, _ := c.stream.Queued() // an error is the next call's
+	if err := c.send(); err != nil {
+		return err
 	}
-	_, err := c.stream.Send(nil, nil, 0)
+	if now, _ := c.stream.Queued(); before == 0 && now > 0 {
+		return nil // it was tried just now
+	}
+	_, err := c.stream.Send(nil, nil, 0) // what is queued, or waits for a batch of sends
 	return err
 }
 

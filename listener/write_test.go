@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -205,6 +206,27 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 	_, err := c.Write(nil)
 	require.Equal(t, syscall.EPIPE, err, "and it is kept")
 	l.OS.Fail = nil
+}
+
+func TestFlushAndSentDoNotWaitForABatch(t *testing.T) {
+	for name, call := range map[string]func(*listener.Conn) error{"Flush": (*listener.Conn).Flush, "Sent": (*listener.Conn).Sent} {
+		l := servertest.New(t, act.Config{})
+		require.NoError(t, monitor.Use(monitor.Uring)(l.S))
+		c, peer := l.Conn("tcp", listener.Limits{})
+		l.For(0) // there is room, and that will not be news
+		o := spawn(l.S, act.Func(func(task *act.Task) act.Directive {
+			if _, err := c.Peek(1); err != nil {
+				return listener.Next(task, err)
+			}
+			_, _ = c.WriteString("now")
+			require.NoError(t, call(c))
+			require.Equal(t, 3, l.OS.Bytes("send"), name)
+			return act.Done
+		})).begun(l)
+		servertest.Send(t, peer, "?")
+		require.Equal(t, act.Done, o.over(l))
+		c.Abort()
+	}
 }
 
 // A task that writes no more than there is room for never waits, however the peer behaves.
