@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -30,7 +31,10 @@ type batch struct {
 	spare    []uint8              // numbers of the ones that are free
 	polled   int                  // of spare: as many were free in the latest poll
 
-	gathers bool // sends are put together
+	gathers bool          // sends are put together, in this pass
+	written int           // how many could have been
+	began   time.Duration // the time of the first one
+	most    int           // so many are put together
 	sends   []netpoll.Call
 	senders []*socket // of sends
 	bytes   []byte    // of sends
@@ -45,8 +49,10 @@ type ahead struct {
 const (
 	// leastReceives is from how many on a batch is not slower than single calls, as measured.
 	leastReceives = 8
-	// mostCalls bounds a batch. It also bounds how many turns a byte waits for that was written in one of them.
+	// mostCalls bounds a batch.
 	mostCalls = 64
+	// longest bounds how long a send waits for others, as far as turns take as long as in the latest pass with a batch.
+	longest = 200 * time.Microsecond
 	// mostAhead bounds the sockets for which bytes were received ahead, and which their tasks have not taken yet.
 	mostAhead = 128
 	// aheadSize is the memory for each. It is not a power of two: parts of memory that lie 4096 bytes apart would compete
@@ -62,7 +68,7 @@ const (
 var refusal sync.Once
 
 func (b *batch) init(e *readiness, how Engine) error {
-	b.e, b.end = e, b.passEnd
+	b.e, b.end, b.most = e, b.passEnd, mostCalls
 	switch how {
 	case Auto:
 		b.least = leastReceives
@@ -183,7 +189,13 @@ func (b *batch) gather(k *socket, head, p []byte, high int) bool {
 	if !b.gathers || n > min(few, high) {
 		return false
 	}
-	if len(b.sends) == mostCalls || len(b.bytes)+n > mostGathered {
+	if b.written++; b.written == 1 {
+		b.began = b.e.s.Now()
+	}
+	if b.most < 2 {
+		return false
+	}
+	if len(b.sends) >= b.most || len(b.bytes)+n > mostGathered {
 		b.flush()
 	}
 	from := len(b.bytes)
@@ -201,9 +213,15 @@ func (k *socket) settle() {
 	}
 }
 
+// passEnd flushes, and finds out how many sends may wait for each other in the next pass.
 func (b *batch) passEnd() {
 	b.gathers = false
 	b.flush()
+	b.most = mostCalls
+	if took := b.e.s.Now() - b.began; b.written > 0 && took > longest {
+		b.most = min(mostCalls, int(longest*time.Duration(b.written)/took))
+	}
+	b.written = 0
 }
 
 // flush sends what was gathered.

@@ -77,6 +77,29 @@ func TestWhatWasGatheredIsSentBeforeWhatDependsOnIt(t *testing.T) {
 	}
 }
 
+// What was written in a turn does not wait for turns that take long.
+func TestTurnsThatTakeLongGatherNothing(t *testing.T) {
+	clock := &servertest.Clock{}
+	l := servertest.New(t, act.Config{Clock: clock})
+	require.NoError(t, monitor.Use(monitor.Uring)(l.S))
+	s, peer := l.Stream("tcp")
+	t.Cleanup(s.Abort)
+	l.For(0)
+	for _, turn := range []struct {
+		takes time.Duration
+		sends int
+	}{{time.Millisecond, 0}, {0, 1}, {0, 0}} {
+		answers(l, s, peer, func() {
+			_, _ = s.Receive(make([]byte, 10))
+			l.OS.Forget()
+			_, err := s.Send(nil, []byte("answer"), 100)
+			require.NoError(t, err)
+			require.Equal(t, turn.sends, l.OS.Count("send"))
+			clock.Pass(turn.takes)
+		})
+	}
+}
+
 // Bytes that could not be queued are not gathered.
 func TestNoMoreIsGatheredThanMayBeQueued(t *testing.T) {
 	l, s, peer := batched(t)
