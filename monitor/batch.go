@@ -165,6 +165,7 @@ func (b *batch) receiveAhead(all []*socket) {
 
 // lend lends what was received ahead for k. The memory is not used again before the turn has ended: that is by a poll.
 func (b *batch) lend(k *socket, most int) []byte {
+	k.since = b.e.tick() // the poll that received them still had the time before its sleep
 	a := &b.ahead[k.ahead]
 	n := min(most, len(a.unread))
 	p := a.unread[:n:n]

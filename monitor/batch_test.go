@@ -174,3 +174,29 @@ func TestNothingIsReceivedAheadUnlessATaskWaitsForIt(t *testing.T) {
 		require.Zero(t, l.OS.Count("receive"))
 	}
 }
+
+// The poll that receives ahead may follow a long sleep, and the scheduler's time is still that before it.
+func TestAConnectionThatReceivesAheadAfterASleepWasNotIdleForThatLong(t *testing.T) {
+	clock, peer := &servertest.Clock{}, net.Conn(nil)
+	l := servertest.New(t, act.Config{Clock: clock, Trace: &act.Trace{Idle: func(_ *act.Scheduler, atMost time.Duration) {
+		if atMost != 0 {
+			clock.Pass(time.Hour)
+			servertest.Send(t, peer, "hello")
+		}
+	}}})
+	require.NoError(t, monitor.Use(monitor.Uring)(l.S))
+	var stream monitor.Stream
+	stream, peer = l.Stream("tcp")
+	var since time.Duration
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if _, err := stream.Lend(64); err != nil {
+			stream.AwaitInput(t.Waker())
+			return act.Wait
+		}
+		since, _ = stream.(monitor.IdleReporter).IdleSince()
+		stream.Abort()
+		return act.Done
+	}))
+	require.NoError(t, l.S.Run())
+	require.Equal(t, time.Hour>>20<<20, since)
+}
