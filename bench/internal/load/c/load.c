@@ -217,14 +217,14 @@ static void pace(void)
 
 static void run(void)
 {
-	unsent = unanswered = exchanges;
-	if (rate) {
-		pace();
-		return;
-	}
 	if (all) {
 		for (long n = exchanges; n > 0; n--)
 			broadcast();
+		return;
+	}
+	unsent = unanswered = exchanges;
+	if (rate) {
+		pace();
 		return;
 	}
 	for (int i = 0; i < conns && unsent > 0; i++)
