@@ -54,6 +54,9 @@ func (i *internals) WriteShared(p []byte) (int, error) {
 	return (*Conn)(i).write(p, true)
 }
 
+// Send sends the bytes gathered in this turn, but unlike Flush and Sent it leaves them to a batch of sends, if there is one.
+func (i *internals) Send() error { return (*Conn)(i).send() }
+
 // Gathered returns the bytes gathered in this turn, for a caller that appends at most n bytes to them in place of a Write. It
 // returns nil if there are none, or if a Write of n bytes might do anything but append.
 func (i *internals) Gathered(n int) *[]byte {

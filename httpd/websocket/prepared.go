@@ -129,7 +129,7 @@ func (g *gathered) TurnEnd() {
 	c := (*Conn)(g)
 	c.gathers = false
 	if c.flush() == nil {
-		_ = c.conn.Sent() // an error is the next call's
+		_ = c.conn.Internals().Send() // an error is the next call's
 	}
 	if len(c.extra.out) > 0 || c.waits() > 0 {
 		c.waker.Wake() // its task waits for room
