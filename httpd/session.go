@@ -163,8 +163,9 @@ func (x *session) await(t *act.Task) act.Directive {
 	}
 }
 
-// versions is called before the first request. It reports whether the connection may be one of HTTP/2, which begins like a request of HTTP/1 with a version that is too
-// high (RFC 9113 3.4), and whether it can be nothing else: with TLS that is agreed on by ALPN (3.2, 3.3).
+// versions is called before the first request. It reports whether the connection may be one of HTTP/2, which begins like a
+// request of HTTP/1 with a version that is too high (RFC 9113 3.4), and whether it can be nothing else: with TLS that is agreed on
+// by ALPN (3.2, 3.3).
 func (x *session) versions() (may2, must2 bool) {
 	if x.server.MaxStreams < 0 {
 		return false, false

@@ -15,7 +15,8 @@ func (e *readiness) EachState(visit func(engine.State)) {
 	for k := range e.slots.sockets(0, e.slots.len()) {
 		if k.fd >= 0 {
 			visit(engine.State{
-				FD: int(k.fd), In: k.ready&netpoll.In != 0 || k.ahead != 0, Queued: k.queued(), Gathered: k.state&gathered != 0, Held: k.held(),
+				FD: int(k.fd), In: k.ready&netpoll.In != 0 || k.ahead != 0,
+				Queued: k.queued(), Gathered: k.state&gathered != 0, Held: k.held(),
 				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
 				Reader: k.reader.Armed(), Writer: k.out != nil && k.out.writers.Waiting(),
 			})
