@@ -234,7 +234,9 @@ func (b *batch) flush() {
 	for i := range b.sends {
 		k, c := b.senders[i], &b.sends[i]
 		k.state &^= gathered
-		if c.Err != nil && c.Err != syscall.EAGAIN {
+		if k.out != nil && k.out.err != nil {
+			continue // a receive has failed meanwhile: that error is kept
+		} else if c.Err != nil && c.Err != syscall.EAGAIN {
 			k.fail(c.Err)
 		} else if k.sent(c.N, len(c.P)); c.N < len(c.P) {
 			o := k.outbound()

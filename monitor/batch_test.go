@@ -200,3 +200,24 @@ func TestAConnectionThatReceivesAheadAfterASleepWasNotIdleForThatLong(t *testing
 	require.NoError(t, l.S.Run())
 	require.Equal(t, time.Hour>>20<<20, since)
 }
+
+// What follows from a reset does not hide it.
+func TestTheErrorOfAReceiveIsKeptWhenGatheredBytesFailLater(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	require.NoError(t, monitor.Use(monitor.Uring)(l.S))
+	s, peer := l.Stream("unix") // where more may have arrived after a short receive
+	t.Cleanup(s.Abort)
+	l.For(0)
+	answers(l, s, peer, func() {
+		_, _ = s.Receive(make([]byte, 10))
+		_, err := s.Send(nil, []byte("answer"), 100)
+		require.NoError(t, err)
+		l.OS.Fail = func(call string, _ int) error {
+			return map[string]error{"receive": syscall.ECONNRESET, "send": syscall.EPIPE}[call]
+		}
+		_, err = s.Receive(make([]byte, 10))
+		require.Equal(t, syscall.ECONNRESET, err)
+	})
+	_, err := s.Queued()
+	require.Equal(t, syscall.ECONNRESET, err)
+}
