@@ -36,8 +36,8 @@ func (e *Engine) Set(name string) error {
 }
 
 // Use is a set-up function that chooses the [Engine] of a scheduler; without it that is Auto. It comes before the set-up
-// functions that listen or dial. With Uring these fail if the kernel refuses io_uring. The kernel's sockets are watched by epoll
-// (kqueue on macOS and BSD) in any case.
+// functions that listen or dial, and panics after them. With Uring these fail if the kernel refuses io_uring. The kernel's sockets
+// are watched by epoll (kqueue on macOS and BSD) in any case.
 func Use(e Engine) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		uses.Put(s, e)
