@@ -1,5 +1,7 @@
 package netpoll
 
+import "io"
+
 // Batch makes receives and sends on many stream sockets with one system call, which saves an entry into the kernel for each of
 // them. All have ended when Do returns: nothing is under way afterwards, so a descriptor may be closed at any time. It is
 // io_uring(7), on Linux 5.18 or later.
@@ -15,6 +17,18 @@ type Call struct {
 	P    []byte // not empty
 	N    int    // set by Do: the bytes that were received or sent; 0 without Err is the end of the stream
 	Err  error  // set by Do, as System.Receive and System.Send return it
+}
+
+// Make makes the call by itself, with the calls of [System] or others like them.
+func (c *Call) Make(sys interface {
+	Receive(fd int, p []byte) (int, error)
+	Send(fd int, head, p []byte) (int, error)
+}) {
+	if c.Send {
+		c.N, c.Err = sys.Send(c.FD, nil, c.P)
+	} else if c.N, c.Err = sys.Receive(c.FD, c.P); c.Err == io.EOF {
+		c.Err = nil
+	}
 }
 
 // OpenBatch returns a new Batch. n, a power of two, is how many calls one system call makes. It takes one descriptor. The

@@ -2,7 +2,6 @@ package netpoll
 
 import (
 	"fmt"
-	"io"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -135,7 +134,7 @@ func (r *ring) do(calls []Call) {
 		if errno != 0 || n == 0 {
 			atomic.StoreUint32(r.tail, *r.head)
 			for i := range calls[begun:] {
-				calls[begun+i].make()
+				calls[begun+i].Make(System{})
 			}
 			break
 		}
@@ -195,15 +194,6 @@ func (c *Call) complete(result int) {
 	}
 	if race.Enabled && result > 0 && !c.Send {
 		_, _ = syscall.Read(c.FD, nil) // as in receive
-	}
-}
-
-// make makes the call by itself.
-func (c *Call) make() {
-	if c.Send {
-		c.N, c.Err = send(c.FD, nil, c.P)
-	} else if c.N, c.Err = receive(c.FD, c.P); c.Err == io.EOF {
-		c.Err = nil
 	}
 }
 

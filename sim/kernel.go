@@ -147,12 +147,7 @@ type calls struct {
 
 func (b *calls) Do(all []netpoll.Call) {
 	for _, i := range rand.New(&b.v.w.dice[network]).Perm(len(all)) {
-		c := &all[i]
-		if c.Send {
-			c.N, c.Err = b.v.Send(c.FD, nil, c.P)
-		} else if c.N, c.Err = b.v.Receive(c.FD, c.P); c.Err == io.EOF {
-			c.Err = nil
-		}
+		all[i].Make(b.v)
 	}
 }
 

@@ -24,7 +24,8 @@ type ratio struct{ of, to string }
 
 var ratios = []ratio{
 	{"daimon", "fasthttp"}, {"control", "fasthttp"}, {"daimon", "net/http"}, {"daimon", "nginx"},
-	{"daimon-control", "daimon"}, {"daimon-log", "daimon"}, {"daimon-single", "daimon"}, {"daimon", "epoll"}, {"garbage", "epoll"}, {"epoll-control", "epoll"},
+	{"daimon-control", "daimon"}, {"daimon-log", "daimon"}, {"daimon-single", "daimon"},
+	{"daimon", "epoll"}, {"garbage", "epoll"}, {"epoll-control", "epoll"},
 }
 
 // limit is for a ratio, with so many requests at a time.

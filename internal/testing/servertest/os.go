@@ -1,7 +1,6 @@
 package servertest
 
 import (
-	"io"
 	"net/netip"
 	"os"
 	"slices"
@@ -228,12 +227,7 @@ type oneByOne struct{ os *OS }
 
 func (b oneByOne) Do(calls []netpoll.Call) {
 	for i := range calls {
-		c := &calls[i]
-		if c.Send {
-			c.N, c.Err = b.os.Send(c.FD, nil, c.P)
-		} else if c.N, c.Err = b.os.Receive(c.FD, c.P); c.Err == io.EOF {
-			c.Err = nil
-		}
+		calls[i].Make(b.os)
 	}
 }
 
